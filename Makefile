@@ -1,0 +1,239 @@
+# sgl-kernel-compat: one makefile for everything.
+#
+#   make              build the libraries and commands into build/
+#   make run          build, then show the main job done on tests/sample
+#   make check        build, then run every test suite that can run here (also under sanitizers)
+#   make gpu-check    the CUDA tests, where a GPU is
+#   make install      PREFIX=/usr/local DESTDIR=
+#   make help         all targets and variables
+#
+# Objects never lie beside sources: everything goes below $(BUILD). A variant has a folder of its own below it.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+SAN ?=
+COV ?=
+VERSION := 0.1.0
+SOVERSION := 0
+
+comma := ,
+ifneq ($(SAN),)
+B := $(BUILD)/san-$(subst $(comma),-,$(SAN))
+else ifneq ($(COV),)
+B := $(BUILD)/coverage
+else
+B := $(BUILD)
+endif
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+
+# --- what is needed ---------------------------------------------------------------------------------------------------
+
+PACKAGES := gcc g++ make pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
+            libcunit1-dev libcyaml-dev libhyperscan-dev libelf-dev libarchive-dev libtree-sitter-dev libgit2-dev \
+            libjansson-dev libxxhash-dev
+GRAMMAR_VERSION := 0.23.6
+GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
+DEPS_STAMP := $(BUILD)/deps/installed
+
+# The stamp holds the package list, so that a changed list is looked at again; a second run costs nothing.
+$(DEPS_STAMP): Makefile tests/deps.sh scanner/requirements-grammar.txt jit/requirements-nvrtc.txt
+	@mkdir -p $(@D)
+	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(PACKAGES)
+	@touch $@
+
+$(GRAMMAR)/src/parser.c: $(DEPS_STAMP) ;
+
+# --- flags ------------------------------------------------------------------------------------------------------------
+
+CC ?= gcc
+CXX ?= g++
+PYTHON ?= python3
+OPT := -O2 -g
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+CPPFLAGS += -D_GNU_SOURCE -DSGL_VERSION='"$(VERSION)"' -I. -I$(B)/gen -Ijit/include -Ishim/include
+CFLAGS_ALL = -std=c11 $(OPT) $(WARN) -fvisibility=hidden -fPIC -fexceptions -fno-strict-aliasing $(VARIANT) $(CFLAGS)
+LDFLAGS_ALL = $(VARIANT) $(LDFLAGS)
+ifneq ($(SAN),)
+SAN_GCC := $(subst asan,address,$(subst ubsan,undefined,$(subst tsan,thread,$(SAN))))
+VARIANT := -fsanitize=$(SAN_GCC) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN_GCC)),-fno-sanitize-recover=undefined)
+OPT := -O1 -g
+else ifneq ($(COV),)
+VARIANT := --coverage
+OPT := -O0 -g
+endif
+
+LLVM := $(lastword $(sort $(wildcard /usr/lib/llvm-19 /usr/lib/llvm-2?)))
+CLANG_CFLAGS := -isystem $(LLVM)/include
+CLANG_LIBS := -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
+SCANNER_PKGS := libhs libgit2 jansson libcyaml tree-sitter
+SCANNER_CFLAGS = $(CLANG_CFLAGS) $(shell pkg-config --cflags $(SCANNER_PKGS))
+SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -lpthread
+CUNIT_LIBS := -l:libcunit.a
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+CATALOG_OBJS := $(call objs,catalog/catalog_query.c catalog/catalog_load.c)
+CATALOG_TOOL_OBJS := $(call objs,$(filter-out catalog/catalog_query.c catalog/catalog_load.c,$(wildcard catalog/*.c)))
+JIT_OBJS := $(call objs,$(wildcard jit/*.c))
+SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
+SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))) \
+                $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
+                $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(CATALOG_OBJS)
+
+GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c)
+
+LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
+BINS := $(B)/bin/sgl-migrate
+PC := $(B)/lib/pkgconfig/sgl_kernel_jit.pc $(B)/lib/pkgconfig/sgl_kernel_compat.pc
+
+.PHONY: all deps
+all: $(LIBS) $(BINS) $(PC)
+deps: $(DEPS_STAMP)
+
+# Sources are compiled after the dependencies are there, but are not rebuilt because the stamp is newer.
+$(B)/obj/%.o: %.c | $(DEPS_STAMP) $(GENERATED)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(EXTRA_$(firstword $(subst /, ,$*))) -MMD -MP -c -o $@ $<
+
+# The catalog tool writes what the others include, so its own objects must not wait for it.
+$(B)/obj/catalog/%.o: catalog/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(shell pkg-config --cflags libcyaml) -MMD -MP -c -o $@ $<
+
+$(B)/obj/gen/%.o: $(B)/gen/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The grammar is somebody else's code: no warnings of ours.
+$(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -fPIC -w -I$(GRAMMAR)/src -c -o $@ $(GRAMMAR)/src/$*.c
+
+EXTRA_jit := -DSGL_JIT_BUILDING
+EXTRA_shim := -DSGL_COMPAT_BUILDING
+EXTRA_scanner = $(SCANNER_CFLAGS)
+EXTRA_tests = $(SCANNER_CFLAGS)
+
+# --- catalog ----------------------------------------------------------------------------------------------------------
+
+$(B)/bin/sgl-catalog: $(CATALOG_TOOL_OBJS) $(CATALOG_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs libcyaml)
+
+# One run lints and writes all tables; a lint error stops the build.
+$(B)/gen/stamp: catalog/removals.yaml $(B)/bin/sgl-catalog
+	@mkdir -p $(@D)
+	$(B)/bin/sgl-catalog generate catalog/removals.yaml $(B)/gen
+	@touch $@
+$(GENERATED): $(B)/gen/stamp ;
+
+# --- libraries --------------------------------------------------------------------------------------------------------
+
+# The kernels are text, put into the object file byte for byte (jit/kernel_text.c).
+$(B)/obj/jit/kernel_text.o: $(wildcard jit/kernels/*)
+
+$(B)/lib/libsgl_kernel_jit.so: $(JIT_OBJS)
+	@mkdir -p $(@D)
+	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_jit.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro -o $@ $^ -lpthread -ldl -lm
+	ln -sf libsgl_kernel_jit.so $(@D)/libsgl_kernel_jit.so.$(SOVERSION)
+
+$(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/lib/libsgl_kernel_jit.so
+	@mkdir -p $(@D)
+	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_compat.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete \
+	  -Wl,--version-script=$(B)/gen/compat_exports.map -Wl,-rpath,'$$ORIGIN' -o $@ $(SHIM_OBJS) -L$(B)/lib -lsgl_kernel_jit -lpthread -ldl
+	ln -sf libsgl_kernel_compat.so $(@D)/libsgl_kernel_compat.so.$(SOVERSION)
+
+$(B)/bin/sgl-migrate: $(B)/obj/scanner/main.o $(SCANNER_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(SCANNER_LIBS)
+
+# Static archives for the unit tests, which reach private functions.
+$(B)/lib/jit.a: $(JIT_OBJS)
+$(B)/lib/shim.a: $(SHIM_OBJS)
+$(B)/lib/scanner.a: $(SCANNER_OBJS)
+$(B)/lib/catalog.a: $(CATALOG_OBJS) $(filter-out %catalog_tool.o,$(CATALOG_TOOL_OBJS)) $(B)/obj/gen/catalog_builtin.o
+$(B)/lib/%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/lib/pkgconfig/%.pc: Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: $*' \
+	  'Description: $(if $(findstring jit,$*),DeepSeek-V3 decode GEMMs as just-in-time kernels,removed sgl_kernel names on just-in-time kernels)' \
+	  'Version: $(VERSION)' $(if $(findstring compat,$*),'Requires: sgl_kernel_jit',) 'Libs: -L$${libdir} -l$*' 'Cflags: -I$${includedir}' > $@
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+# tests/MODULE/test_NAME.c      a CUnit program (tests/unit.h), linked with the module's archive
+# tests/MODULE/fake_NAME.c      a stand-in shared library, built to $(B)/tests/MODULE/fake_NAME.so
+# tests/MODULE/test_NAME.py|sh  a script; finds everything through the environment variable BUILD_DIR
+
+UNIT := $(patsubst %.c,$(B)/%,$(wildcard tests/catalog/test_*.c tests/jit/test_*.c tests/shim/test_*.c tests/scanner/test_*.c))
+GPU := $(patsubst %.c,$(B)/%,$(wildcard tests/gpu/test_*.c))
+FAKES := $(patsubst %.c,$(B)/%.so,$(wildcard tests/*/fake_*.c))
+
+$(B)/tests/catalog/%: $(B)/obj/tests/catalog/%.o $(B)/lib/catalog.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $$(pkg-config --libs libcyaml)
+$(B)/tests/jit/%: $(B)/obj/tests/jit/%.o $(B)/lib/jit.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm
+$(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(B)/lib/libsgl_kernel_jit.so
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' $(CUNIT_LIBS) -lpthread -ldl -lm
+$(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm
+$(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
+$(B)/tests/%.so: $(B)/obj/tests/%.o
+	@mkdir -p $(@D)
+	$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
+
+.PHONY: tests check run gpu-check
+tests: all $(UNIT) $(FAKES)
+check: tests
+	$(MAKE) --no-print-directory SAN=asan,ubsan tests
+	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan
+
+run: all
+	sh tests/sample/run.sh $(B)
+
+gpu-check: $(LIBS) $(GPU)
+	$(PYTHON) tests/check.py --build $(B) --gpu
+
+# --- install, clean, format -------------------------------------------------------------------------------------------
+
+.PHONY: install clean format format-check help
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
+	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
+	for l in jit compat; do \
+	  install -m 755 $(B)/lib/libsgl_kernel_$$l.so $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so.$(SOVERSION) && \
+	  ln -sf libsgl_kernel_$$l.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so || exit 1; done
+	install -m 644 jit/include/sgl_kernel_jit/*.h $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
+	install -m 644 shim/include/*.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
+
+clean:
+	rm -rf $(BUILD)
+
+FORMATTED = $(shell git ls-files '*.c' '*.h' ':!tests/cases' ':!tests/sample')
+format:
+	clang-format -i $(FORMATTED)
+format-check:
+	clang-format --dry-run -Werror $(FORMATTED)
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+	@echo 'variables: BUILD=build  SAN=asan,ubsan|tsan  COV=1  PREFIX=/usr/local  DESTDIR=  CC  CFLAGS  LDFLAGS'
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

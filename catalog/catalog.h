@@ -1,0 +1,161 @@
+/* The catalog in memory: one struct tree, whether it was loaded from YAML (catalog_load.c) or generated as a static
+ * table at build time (build/gen/catalog_builtin.c, declared below). All strings are UTF-8, never NULL unless a comment
+ * says "optional"; all lists are pointer + count, NULL when the count is 0. The field comments here and
+ * catalog/schema.md describe the same thing; removals.yaml is the only place where a removed name is described. */
+#ifndef SGL_CATALOG_H
+#define SGL_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum catalog_status {
+  CATALOG_REMOVED,            /* the name left */
+  CATALOG_PLANNED,            /* still there; its removal is announced or at risk */
+  CATALOG_RENAMED,            /* the name left, another name of the same thing stays */
+  CATALOG_SIGNATURE_CHANGED,  /* the name stays, its signature broke callers */
+};
+
+/* The layers of one name leave at different times. */
+enum catalog_layer {
+  CATALOG_LAYER_PYTHON,   /* the Python export */
+  CATALOG_LAYER_OPERATOR, /* the torch operator */
+  CATALOG_LAYER_CXX,      /* the C++ function of the shared object and of sgl_kernel_ops.h */
+  CATALOG_LAYER_SOURCES,  /* the files of the source tree */
+};
+
+enum catalog_platform {
+  CATALOG_CUDA,
+  CATALOG_MUSA,
+  CATALOG_ROCM,
+  CATALOG_XPU,
+  CATALOG_CPU,
+};
+
+/* When one layer of a name left on one platform. */
+struct catalog_removal {
+  enum catalog_layer layer;
+  enum catalog_platform platform;
+  const char *last_with;     /* last kernel release with it */
+  const char *first_without; /* first kernel release without it; optional while CATALOG_PLANNED */
+  const char *change;        /* pull request, "#30280" */
+  const char *commit;        /* optional, abbreviated hash */
+  const char *date;          /* merge date, YYYY-MM-DD */
+};
+
+enum catalog_route_kind {
+  CATALOG_ROUTE_JIT,     /* this project's own kernel: Python sgl_kernel_jit.NAME, C++ sgl_kernel_jit::NAME, C sgl_jit_NAME */
+  CATALOG_ROUTE_SGLANG,  /* a module path of sglang, in a range of sglang releases */
+  CATALOG_ROUTE_LIBRARY, /* another library (flashinfer, ...) */
+  CATALOG_ROUTE_NONE,    /* nothing; `note` says why */
+};
+
+/* One parameter of the old function in terms of the new one. */
+struct catalog_argument {
+  const char *from; /* old parameter, in the old order */
+  const char *to;   /* new parameter; "" when it has no counterpart */
+};
+
+struct catalog_route {
+  enum catalog_route_kind kind;
+  const char *module; /* Python module that defines the function; "" for CATALOG_ROUTE_NONE */
+  const char *name;   /* the function there */
+  const char *from;   /* SGLANG: first sglang release with it; LIBRARY: optional; otherwise NULL */
+  const char *until;  /* first sglang release WITHOUT it; NULL: still there in the newest one known */
+  bool python;        /* a Python import of the old name may be rewritten to module.name without touching its calls */
+  bool cxx;           /* a C++ call may be rewritten to sgl_kernel_jit::name (JIT only) */
+  const struct catalog_argument *arguments;
+  unsigned arguments_count;
+  const char *note; /* differences a caller must know; "" when none */
+};
+
+struct catalog_python {
+  const char *module; /* "sgl_kernel", "sgl_kernel.gemm", ... */
+  const char *name;   /* the attribute there */
+};
+
+struct catalog_cxx {
+  const char *name;        /* unqualified name; "" when there was no C++ function */
+  const char *scope;       /* enclosing namespace; "" is the global one */
+  const char *declaration; /* full C++ declaration with at:: types, no trailing semicolon */
+  const char *mangled;     /* Itanium mangled name */
+  unsigned parameters;     /* number of parameters */
+  const char *const *templates; /* kernel templates of the deleted sources (global) */
+  unsigned templates_count;
+};
+
+struct catalog_symbol {
+  const char *id; /* the catalog's id: the Python name where there is one; SARIF ruleId */
+  enum catalog_status status;
+  const char *family;
+  const char *summary; /* one sentence: what it did */
+  const struct catalog_python *python;
+  unsigned python_count;
+  const char *python_signature; /* "(hidden_states: torch.Tensor, ...) -> torch.Tensor"; "" when no Python export */
+  const char *op_name;          /* operator without namespace; "" when none */
+  const char *op_schema;        /* "name(Tensor! output, ...) -> ()"; "" when none */
+  struct catalog_cxx cxx;
+  const char *added_in; /* first kernel release with it */
+  const struct catalog_removal *removals;
+  unsigned removals_count;
+  const char *const *sources; /* deleted source files, path below the kernel's csrc/: "gemm/dsv3_fused_a_gemm.cu" */
+  unsigned sources_count;
+  const char *const *tests; /* deleted tests, path below sgl-kernel/: "tests/test_dsv3_router_gemm.py" */
+  unsigned tests_count;
+  const char *const *benchmarks; /* deleted benchmarks: "benchmark/bench_dsv3_router_gemm.py" */
+  unsigned benchmarks_count;
+  const char *stage;     /* lifecycle stage of the shim today: silent | warn | error | tombstone */
+  const char *stage_end; /* date on which the shim itself stops serving it, YYYY-MM-DD; optional */
+  const struct catalog_route *routes; /* best first */
+  unsigned routes_count;
+  const char *const *traps; /* what breaks when the name is forwarded blindly */
+  unsigned traps_count;
+  const char *const *provenance; /* where the facts come from */
+  unsigned provenance_count;
+};
+
+struct catalog_library {
+  const char *package;          /* Python package that owns the names: "sgl_kernel" */
+  const char *op_namespace;     /* "sgl_kernel" */
+  const char *const *distributions; /* names of the wheels: sgl-kernel, sglang-kernel, ... */
+  unsigned distributions_count;
+  const char *cxx_header;       /* "sgl_kernel_ops.h" */
+  const char *const *releases;  /* kernel releases known, oldest first */
+  unsigned releases_count;
+  const char *const *sglang_releases; /* sglang releases known, oldest first */
+  unsigned sglang_releases_count;
+};
+
+struct catalog {
+  struct catalog_library library;
+  const struct catalog_symbol *symbols; /* sorted by id */
+  unsigned symbols_count;
+};
+
+/* The catalog that this build was made with: build/gen/catalog_builtin.c, generated from removals.yaml. */
+extern const struct catalog catalog_builtin;
+
+/* Load a YAML catalog. Returns NULL after writing one line ("FILE: what is wrong") into message. Free with
+ * catalog_free. Thread-safe for different results. */
+struct catalog *catalog_load(const char *path, char *message, size_t message_size);
+void catalog_free(struct catalog *catalog);
+
+/* Find a symbol by id; NULL when there is none. */
+const struct catalog_symbol *catalog_find(const struct catalog *catalog, const char *id);
+
+/* Compare two release numbers of the PEP 440 subset N(.N)*[{a|b|rc}N][.postN][.devN][+local]; the local part does not
+ * count. Returns <0, 0, >0. Strings that are no release number sort before all that are. */
+int catalog_version_compare(const char *a, const char *b);
+bool catalog_version_valid(const char *version);
+
+/* Is this layer of the symbol gone from kernel release `kernel` on `platform`? Without a row for the platform and layer
+ * the CUDA row of the layer decides; without that, the answer is false. */
+bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer layer, enum catalog_platform platform,
+                        const char *kernel);
+
+/* The sglang route that is valid in sglang release `release`, or NULL. */
+const struct catalog_route *catalog_sglang_route(const struct catalog_symbol *symbol, const char *release);
+/* This project's own kernel, or NULL. */
+const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol);
+
+#endif

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Run the test suites and add up their closing lines.
+
+usage: check.py --build DIR [--sanitized DIR] [--gpu] [-k SUBSTRING] [-v]
+
+A suite is a program built from tests/MODULE/test_*.c, a script tests/MODULE/test_*.py or test_*.sh, or the case folders
+against sgl-migrate. Each prints, as its last line, `N passed, N failed` or `N passed, N failed, N skipped`, with or
+without `NAME: ` in front. A suite that dies, runs longer than its limit or has no such line counts as one failure. What
+was skipped is listed again at the end, with its reason. Exit status 0 when nothing failed and something passed.
+"""
+import argparse, os, pathlib, re, subprocess, sys, time
+
+ROOT = pathlib.Path(__file__).resolve().parent
+CLOSING = re.compile(r"(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+MODULES = ("catalog", "jit", "shim", "scanner")
+LIMIT_S = 900  # the slowest suite is the real torch's, which may install it first
+
+
+def suites(build, gpu):
+    modules = ("gpu",) if gpu else MODULES
+    for module in modules:
+        for source in sorted((ROOT / module).glob("test_*.c")):
+            yield f"{module}/{source.stem}", [str(build / "tests" / module / source.stem)]
+        for source in sorted((ROOT / module).glob("test_*.py")):
+            yield f"{module}/{source.stem}", [sys.executable, str(source)]
+        for source in sorted((ROOT / module).glob("test_*.sh")):
+            yield f"{module}/{source.stem}", ["sh", str(source)]
+    if not gpu:
+        yield "scanner/cases", [sys.executable, str(ROOT / "cases" / "run.py"), str(build / "bin" / "sgl-migrate"), str(ROOT / "cases")]
+
+
+def run(name, command, build, verbose):
+    environment = dict(os.environ, BUILD_DIR=str(build.resolve()))
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, timeout=LIMIT_S)
+        output, status = done.stdout.decode(errors="replace"), done.returncode
+    except subprocess.TimeoutExpired as e:
+        output, status = (e.stdout or b"").decode(errors="replace") + f"\nstopped after {LIMIT_S} s\n", 1
+    except OSError as e:
+        output, status = str(e) + "\n", 1
+    lines = output.rstrip().splitlines()
+    closing = CLOSING.match(lines[-1]) if lines else None
+    passed, failed, skipped = (int(x or 0) for x in closing.groups()) if closing else (0, 0, 0)
+    if status != 0 and failed == 0:
+        failed = 1
+        output += f"\n{name}: ended with status {status}\n"
+    if not closing and failed == 0:
+        failed = 1
+        output += f"\n{name}: no closing line\n"
+    print(f"{'FAIL' if failed else 'skip' if skipped and not passed else 'ok':4} {name:40} {passed:4} passed {failed:3} failed"
+          f"{f' {skipped:3} skipped' if skipped else ''}  {time.monotonic() - start:6.1f} s", flush=True)
+    if failed or verbose:
+        print("".join("     | " + line + "\n" for line in output.splitlines()[-200:]), end="", flush=True)
+    reasons = [line for line in lines if line.startswith("skip ")]
+    return passed, failed, skipped, reasons
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--sanitized", type=pathlib.Path)
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("-k", default="")
+    parser.add_argument("-v", action="store_true")
+    opt = parser.parse_args()
+    total, reasons = [0, 0, 0], []
+    plan = [(name, command, opt.build) for name, command in suites(opt.build, opt.gpu)]
+    if opt.sanitized:  # the C suites once more; scripts and cases run the same code in the plain build
+        plan += [(f"sanitized {name}", command, opt.sanitized) for name, command in suites(opt.sanitized, False)
+                 if command[0].startswith(str(opt.sanitized)) or name == "scanner/cases"]
+    for name, command, build in plan:
+        if opt.k in name:
+            *counts, why = run(name, command, build, opt.v)
+            total = [a + b for a, b in zip(total, counts)]
+            reasons += why
+    for line in reasons:
+        print(line)
+    print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
+    return 1 if total[1] or not total[0] else 0
+
+
+sys.exit(main())
