@@ -214,13 +214,14 @@ gpu-check: $(LIBS) $(GPU)
 
 .PHONY: install clean format format-check help
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
 	for l in jit compat; do \
 	  install -m 755 $(B)/lib/libsgl_kernel_$$l.so $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so.$(SOVERSION) && \
 	  ln -sf libsgl_kernel_$$l.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so || exit 1; done
 	install -m 644 jit/include/sgl_kernel_jit/*.h $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
 	install -m 644 shim/include/*.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 
 clean:

@@ -12,7 +12,7 @@ import argparse, os, pathlib, re, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent
 CLOSING = re.compile(r"(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
-MODULES = ("catalog", "jit", "shim", "scanner")
+MODULES = ("catalog", "jit", "shim", "scanner", "product")
 LIMIT_S = 900  # the slowest suite is the real torch's, which may install it first
 
 

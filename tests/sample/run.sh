@@ -1,0 +1,50 @@
+#!/bin/sh
+# usage: run.sh BUILD_DIR
+# The main job, once, on the sample project beside this script: find, show, fix a copy, and let what is not fixed run on.
+set -eu
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+build=$(CDPATH= cd -- "$1" && pwd)
+work=$build/run
+rm -rf "$work"
+mkdir -p "$work"
+cp -R "$here/project" "$work/project"
+cd "$work"
+
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold= plain=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+shown() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; }
+
+# Exit status of sgl-migrate: bits 1 and 2 say that something was found, everything above is trouble.
+migrate() {
+  shown "sgl-migrate $*"
+  status=0
+  "$build/bin/sgl-migrate" "$@" || status=$?
+  [ "$status" -le 3 ] || { echo "run: sgl-migrate ended with status $status" >&2; exit 1; }
+}
+
+say "1. What in this project breaks with kernel 0.4.6?"
+migrate scan --kernel 0.4.6 --to jit project
+
+say "2. Rewrite what is safe, in a copy, and show the difference."
+cp -R project before
+migrate fix --kernel 0.4.6 --to jit project
+diff -ru before project > fix.diff || true
+cat fix.diff
+[ -s fix.diff ] || { echo "run: fix changed nothing" >&2; exit 1; }
+
+say "3. What was compiled against the old library keeps running."
+lib=$build/lib
+${CXX:-g++} -O1 -fPIC -shared -o liblegacy_caller.so project/csrc/legacy_caller.cc -L"$lib" -lsgl_kernel_compat -Wl,-rpath,"$lib"
+export SGL_KERNEL_JIT_BACKEND=reference LD_LIBRARY_PATH="$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+if python3 -c 'import torch' 2>/dev/null; then
+  shown "python3 through_torch.py    # torch $(python3 -c 'import torch; print(torch.__version__)')"
+  python3 "$here/through_torch.py" "$lib" "$work/liblegacy_caller.so"
+else
+  echo "(no torch to import here: the old C++ symbol is called without one, the result comes through the C interface)"
+  ${CXX:-g++} -O1 -o legacy "$here/legacy.cc" -L. -llegacy_caller -Wl,-rpath,"$work" -Wl,-rpath-link,"$lib"
+  shown "./legacy"
+  ./legacy
+  ${CC:-gcc} -std=c11 -O1 -I"$build/../jit/include" -o c_api "$here/c_api.c" -L"$lib" -lsgl_kernel_jit -Wl,-rpath,"$lib"
+  shown "./c_api    # dsv3_router_gemm, CPU reference backend"
+  ./c_api
+fi
