@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 enum catalog_status {
-  CATALOG_REMOVED,            /* the name left */
-  CATALOG_PLANNED,            /* still there; its removal is announced or at risk */
-  CATALOG_RENAMED,            /* the name left, another name of the same thing stays */
-  CATALOG_SIGNATURE_CHANGED,  /* the name stays, its signature broke callers */
+  CATALOG_REMOVED,           /* the name left */
+  CATALOG_PLANNED,           /* still there; its removal is announced or at risk */
+  CATALOG_RENAMED,           /* the name left, another name of the same thing stays */
+  CATALOG_SIGNATURE_CHANGED, /* the name stays, its signature broke callers */
 };
 
 /* The layers of one name leave at different times. */
@@ -44,7 +44,8 @@ struct catalog_removal {
 };
 
 enum catalog_route_kind {
-  CATALOG_ROUTE_JIT,     /* this project's own kernel: Python sgl_kernel_jit.NAME, C++ sgl_kernel_jit::NAME, C sgl_jit_NAME */
+  CATALOG_ROUTE_JIT, /* this project's own kernel: Python sgl_kernel_jit.NAME, C++ sgl_kernel_jit::NAME, C sgl_jit_NAME
+                      */
   CATALOG_ROUTE_SGLANG,  /* a module path of sglang, in a range of sglang releases */
   CATALOG_ROUTE_LIBRARY, /* another library (flashinfer, ...) */
   CATALOG_ROUTE_NONE,    /* nothing; `note` says why */
@@ -75,11 +76,11 @@ struct catalog_python {
 };
 
 struct catalog_cxx {
-  const char *name;        /* unqualified name; "" when there was no C++ function */
-  const char *scope;       /* enclosing namespace; "" is the global one */
-  const char *declaration; /* full C++ declaration with at:: types, no trailing semicolon */
-  const char *mangled;     /* Itanium mangled name */
-  unsigned parameters;     /* number of parameters */
+  const char *name;             /* unqualified name; "" when there was no C++ function */
+  const char *scope;            /* enclosing namespace; "" is the global one */
+  const char *declaration;      /* full C++ declaration with at:: types, no trailing semicolon */
+  const char *mangled;          /* Itanium mangled name */
+  unsigned parameters;          /* number of parameters */
   const char *const *templates; /* kernel templates of the deleted sources (global) */
   unsigned templates_count;
 };
@@ -104,8 +105,8 @@ struct catalog_symbol {
   unsigned tests_count;
   const char *const *benchmarks; /* deleted benchmarks: "benchmark/bench_dsv3_router_gemm.py" */
   unsigned benchmarks_count;
-  const char *stage;     /* lifecycle stage of the shim today: silent | warn | error | tombstone */
-  const char *stage_end; /* date on which the shim itself stops serving it, YYYY-MM-DD; optional */
+  const char *stage;                  /* lifecycle stage of the shim today: silent | warn | error | tombstone */
+  const char *stage_end;              /* date on which the shim itself stops serving it, YYYY-MM-DD; optional */
   const struct catalog_route *routes; /* best first */
   unsigned routes_count;
   const char *const *traps; /* what breaks when the name is forwarded blindly */
@@ -115,12 +116,12 @@ struct catalog_symbol {
 };
 
 struct catalog_library {
-  const char *package;          /* Python package that owns the names: "sgl_kernel" */
-  const char *op_namespace;     /* "sgl_kernel" */
+  const char *package;              /* Python package that owns the names: "sgl_kernel" */
+  const char *op_namespace;         /* "sgl_kernel" */
   const char *const *distributions; /* names of the wheels: sgl-kernel, sglang-kernel, ... */
   unsigned distributions_count;
-  const char *cxx_header;       /* "sgl_kernel_ops.h" */
-  const char *const *releases;  /* kernel releases known, oldest first */
+  const char *cxx_header;      /* "sgl_kernel_ops.h" */
+  const char *const *releases; /* kernel releases known, oldest first */
   unsigned releases_count;
   const char *const *sglang_releases; /* sglang releases known, oldest first */
   unsigned sglang_releases_count;

@@ -1,0 +1,311 @@
+/* YAML to struct catalog. The schema tables below are the whole grammar; catalog/schema.md explains the fields. Unknown
+ * keys, wrong types and unknown enum words are errors with the line of the mapping they are in. */
+#include "catalog/catalog.h"
+#include "catalog/catalog_private.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUIRED CYAML_FLAG_DEFAULT
+#define OPTIONAL CYAML_FLAG_OPTIONAL
+#define TEXT(type, key, flags) CYAML_FIELD_STRING_PTR(#key, (flags), struct type, key, 0, CYAML_UNLIMITED)
+#define LIST(type, key, entry, flags)                                                                                  \
+  CYAML_FIELD_SEQUENCE(#key, CYAML_FLAG_POINTER | (flags), struct type, key, &(entry), 0, CYAML_UNLIMITED)
+#define WORD(type, key, words, flags)                                                                                  \
+  CYAML_FIELD_ENUM(#key, CYAML_FLAG_STRICT | (flags), struct type, key, words, CYAML_ARRAY_LEN(words))
+
+static const cyaml_strval_t status_words[] = {
+    {"removed", CATALOG_REMOVED},
+    {"planned", CATALOG_PLANNED},
+    {"renamed", CATALOG_RENAMED},
+    {"signature-changed", CATALOG_SIGNATURE_CHANGED},
+};
+static const cyaml_strval_t layer_words[] = {
+    {"python", CATALOG_LAYER_PYTHON},
+    {"operator", CATALOG_LAYER_OPERATOR},
+    {"cxx", CATALOG_LAYER_CXX},
+    {"sources", CATALOG_LAYER_SOURCES},
+};
+static const cyaml_strval_t platform_words[] = {
+    {"cuda", CATALOG_CUDA}, {"musa", CATALOG_MUSA}, {"rocm", CATALOG_ROCM}, {"xpu", CATALOG_XPU}, {"cpu", CATALOG_CPU},
+};
+static const cyaml_strval_t route_words[] = {
+    {"jit", CATALOG_ROUTE_JIT},
+    {"sglang", CATALOG_ROUTE_SGLANG},
+    {"library", CATALOG_ROUTE_LIBRARY},
+    {"none", CATALOG_ROUTE_NONE},
+};
+
+static const cyaml_schema_value_t string_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED)};
+
+static const cyaml_schema_field_t removal_fields[] = {
+    WORD(catalog_removal, layer, layer_words, REQUIRED),
+    WORD(catalog_removal, platform, platform_words, REQUIRED),
+    TEXT(catalog_removal, last_with, OPTIONAL),
+    TEXT(catalog_removal, first_without, OPTIONAL),
+    TEXT(catalog_removal, change, OPTIONAL),
+    TEXT(catalog_removal, commit, OPTIONAL),
+    TEXT(catalog_removal, date, OPTIONAL),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t removal_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_removal, removal_fields)};
+
+static const cyaml_schema_field_t argument_fields[] = {
+    TEXT(catalog_argument, from, REQUIRED),
+    TEXT(catalog_argument, to, REQUIRED),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t argument_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_argument, argument_fields)};
+
+static const cyaml_schema_field_t route_fields[] = {
+    WORD(catalog_route, kind, route_words, REQUIRED),
+    TEXT(catalog_route, module, OPTIONAL),
+    TEXT(catalog_route, name, OPTIONAL),
+    TEXT(catalog_route, from, OPTIONAL),
+    TEXT(catalog_route, until, OPTIONAL),
+    CYAML_FIELD_BOOL("python", OPTIONAL, struct catalog_route, python),
+    CYAML_FIELD_BOOL("cxx", OPTIONAL, struct catalog_route, cxx),
+    LIST(catalog_route, arguments, argument_entry, OPTIONAL),
+    TEXT(catalog_route, note, OPTIONAL),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t route_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_route, route_fields)};
+
+static const cyaml_schema_field_t python_fields[] = {
+    TEXT(catalog_python, module, REQUIRED),
+    TEXT(catalog_python, name, REQUIRED),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t python_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_python, python_fields)};
+
+static const cyaml_schema_field_t cxx_fields[] = {
+    TEXT(catalog_cxx, name, REQUIRED),
+    TEXT(catalog_cxx, scope, OPTIONAL),
+    TEXT(catalog_cxx, declaration, REQUIRED),
+    TEXT(catalog_cxx, mangled, REQUIRED),
+    CYAML_FIELD_UINT("parameters", REQUIRED, struct catalog_cxx, parameters),
+    LIST(catalog_cxx, templates, string_entry, OPTIONAL),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t symbol_fields[] = {
+    TEXT(catalog_symbol, id, REQUIRED),
+    WORD(catalog_symbol, status, status_words, REQUIRED),
+    TEXT(catalog_symbol, family, OPTIONAL),
+    TEXT(catalog_symbol, summary, OPTIONAL),
+    LIST(catalog_symbol, python, python_entry, OPTIONAL),
+    TEXT(catalog_symbol, python_signature, OPTIONAL),
+    TEXT(catalog_symbol, op_name, OPTIONAL),
+    TEXT(catalog_symbol, op_schema, OPTIONAL),
+    CYAML_FIELD_MAPPING("cxx", OPTIONAL, struct catalog_symbol, cxx, cxx_fields),
+    TEXT(catalog_symbol, added_in, OPTIONAL),
+    LIST(catalog_symbol, removals, removal_entry, OPTIONAL),
+    LIST(catalog_symbol, sources, string_entry, OPTIONAL),
+    LIST(catalog_symbol, tests, string_entry, OPTIONAL),
+    LIST(catalog_symbol, benchmarks, string_entry, OPTIONAL),
+    TEXT(catalog_symbol, stage, OPTIONAL),
+    TEXT(catalog_symbol, stage_end, OPTIONAL),
+    LIST(catalog_symbol, routes, route_entry, OPTIONAL),
+    LIST(catalog_symbol, traps, string_entry, OPTIONAL),
+    LIST(catalog_symbol, provenance, string_entry, OPTIONAL),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t symbol_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_symbol, symbol_fields)};
+
+static const cyaml_schema_field_t library_fields[] = {
+    TEXT(catalog_library, package, REQUIRED),
+    TEXT(catalog_library, op_namespace, OPTIONAL),
+    LIST(catalog_library, distributions, string_entry, OPTIONAL),
+    TEXT(catalog_library, cxx_header, OPTIONAL),
+    LIST(catalog_library, releases, string_entry, REQUIRED),
+    LIST(catalog_library, sglang_releases, string_entry, OPTIONAL),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t catalog_fields[] = {
+    CYAML_FIELD_MAPPING("library", REQUIRED, struct catalog, library, library_fields),
+    LIST(catalog, symbols, symbol_entry, REQUIRED),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t catalog_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct catalog, catalog_fields)};
+
+/* libcyaml tells an error as a series of log lines: what is wrong, then where, innermost first. */
+struct log {
+  char what[300];
+  char field[100];
+  unsigned line;
+};
+
+static void take_log(cyaml_log_t level, void *context, const char *format, va_list arguments) {
+  static const char prefix[] = "Load: ", in_field[] = "in mapping field '", at_line[] = "line: ";
+  struct log *log = context;
+  char text[300];
+  if (level < CYAML_LOG_ERROR)
+    return;
+  vsnprintf(text, sizeof text, format, arguments);
+  text[strcspn(text, "\n")] = '\0';
+  const char *what = strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
+  const char *line = strstr(what, at_line);
+  if (line && log->line == 0)
+    log->line = (unsigned)strtoul(line + sizeof at_line - 1, NULL, 10);
+  const char *field = strstr(what, in_field);
+  if (field && log->field[0] == '\0') {
+    field += sizeof in_field - 1;
+    snprintf(log->field, sizeof log->field, "%.*s", (int)strcspn(field, "'"), field);
+  }
+  if (log->what[0] == '\0')
+    snprintf(log->what, sizeof log->what, "%s", what);
+}
+
+/* For a key that it does not want, libcyaml knows only the line of the value before it: look on from there. */
+static unsigned line_of_key(const char *text, const char *key, unsigned line) {
+  unsigned at_line = 1;
+  size_t length = strlen(key);
+  for (const char *at = text; *at;) {
+    const char *end = at + strcspn(at, "\n");
+    if (at_line >= line)
+      for (const char *hit = strstr(at, key); hit && hit < end; hit = strstr(hit + 1, key))
+        if ((hit == at || strchr(" {,\"'", hit[-1])) && (hit[length] == ':' || strncmp(hit + length, "\":", 2) == 0))
+          return at_line;
+    at = *end ? end + 1 : end;
+    at_line++;
+  }
+  return line;
+}
+
+static void explain(const char *path, const char *text, const struct log *log, cyaml_err_t status, char *message,
+                    size_t message_size) {
+  static const char *const about_keys[] = {"Unexpected key: ", "Mapping field already seen: "};
+  const char *what = log->what[0] ? log->what : cyaml_strerror(status), *field = log->field;
+  unsigned line = log->line;
+  for (size_t i = 0; i < sizeof about_keys / sizeof about_keys[0]; i++)
+    if (strncmp(what, about_keys[i], strlen(about_keys[i])) == 0) {
+      line = line_of_key(text, what + strlen(about_keys[i]), line + (i == 1));
+      field = ""; /* that of the neighbour */
+    }
+  if (strncmp(what, "Missing required", 16) == 0)
+    field = "";
+  if (line)
+    snprintf(message, message_size, "%s:%u: %s%s%s", path, line, what, field[0] ? ", in field " : "", field);
+  else
+    snprintf(message, message_size, "%s: %s", path, what);
+}
+
+static cyaml_config_t configuration(struct log *log) {
+  return (cyaml_config_t){
+      .log_fn = log ? take_log : NULL,
+      .log_ctx = log,
+      .log_level = CYAML_LOG_ERROR,
+      .mem_fn = cyaml_mem,
+      .flags = CYAML_CFG_NO_ALIAS,
+  };
+}
+
+/* --- strings are never NULL -----------------------------------------------------------------------------------------
+ */
+
+static bool fill(const char **text) {
+  if (!*text)
+    *text = calloc(1, 1); /* freed by cyaml_free like every other string */
+  return *text != NULL;
+}
+
+static bool fill_symbol(struct catalog_symbol *symbol) {
+  bool ok = fill(&symbol->family) && fill(&symbol->summary) && fill(&symbol->python_signature) &&
+            fill(&symbol->op_name) && fill(&symbol->op_schema) && fill(&symbol->cxx.name) && fill(&symbol->cxx.scope) &&
+            fill(&symbol->cxx.declaration) && fill(&symbol->cxx.mangled) && fill(&symbol->added_in) &&
+            fill(&symbol->stage);
+  for (unsigned i = 0; ok && i < symbol->removals_count; i++) {
+    struct catalog_removal *removal = (struct catalog_removal *)&symbol->removals[i];
+    ok = fill(&removal->last_with) && fill(&removal->change) && fill(&removal->date);
+  }
+  for (unsigned i = 0; ok && i < symbol->routes_count; i++) {
+    struct catalog_route *route = (struct catalog_route *)&symbol->routes[i];
+    ok = fill(&route->module) && fill(&route->name) && fill(&route->note);
+  }
+  return ok;
+}
+
+static bool fill_catalog(struct catalog *catalog) {
+  bool ok = fill(&catalog->library.op_namespace) && fill(&catalog->library.cxx_header);
+  for (unsigned i = 0; ok && i < catalog->symbols_count; i++)
+    ok = fill_symbol((struct catalog_symbol *)&catalog->symbols[i]);
+  return ok;
+}
+
+static int by_id(const void *a, const void *b) {
+  return strcmp(((const struct catalog_symbol *)a)->id, ((const struct catalog_symbol *)b)->id);
+}
+
+/* --- public ---------------------------------------------------------------------------------------------------------
+ */
+
+char *catalog_read_file(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rbe");
+  if (!file)
+    return NULL;
+  char *text = NULL;
+  size_t used = 0, capacity = 0, got;
+  do {
+    if (capacity - used < 2) {
+      capacity = capacity ? 2 * capacity : 1 << 16;
+      char *larger = realloc(text, capacity);
+      if (!larger)
+        break;
+      text = larger;
+    }
+    got = fread(text + used, 1, capacity - used - 1, file);
+    used += got;
+  } while (got);
+  int error = capacity - used < 2 ? ENOMEM : ferror(file) ? errno : 0;
+  fclose(file);
+  if (error) {
+    free(text);
+    errno = error;
+    return NULL;
+  }
+  text[used] = '\0';
+  *size = used;
+  return text;
+}
+
+struct catalog *catalog_load(const char *path, char *message, size_t message_size) {
+  size_t size;
+  char *text = catalog_read_file(path, &size);
+  if (!text) {
+    snprintf(message, message_size, "%s: cannot read: %s", path, strerror(errno));
+    return NULL;
+  }
+  struct log log = {.line = 0};
+  cyaml_config_t config = configuration(&log);
+  struct catalog *catalog = NULL;
+  cyaml_err_t status = cyaml_load_data((const uint8_t *)text, size, &config, &catalog_schema, (void **)&catalog, NULL);
+  if (status != CYAML_OK) {
+    explain(path, text, &log, status, message, message_size);
+    catalog = NULL;
+  } else if (!catalog) {
+    snprintf(message, message_size, "%s: the file holds no catalog", path);
+  } else if (!fill_catalog(catalog)) {
+    snprintf(message, message_size, "%s: out of memory", path);
+    catalog_free(catalog);
+    catalog = NULL;
+  } else { /* catalog_find wants them sorted; the linter looks at the order in the file */
+    qsort((void *)catalog->symbols, catalog->symbols_count, sizeof catalog->symbols[0], by_id);
+  }
+  free(text);
+  return catalog;
+}
+
+void catalog_free(struct catalog *catalog) {
+  cyaml_config_t config = configuration(NULL);
+  cyaml_free(&config, &catalog_schema, catalog, 0);
+}

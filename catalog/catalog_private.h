@@ -1,0 +1,31 @@
+/* What the files of sgl-catalog share; no other part includes this. */
+#ifndef SGL_CATALOG_PRIVATE_H
+#define SGL_CATALOG_PRIVATE_H
+
+#include "catalog/catalog.h"
+
+/* catalog_words.c: the words that removals.yaml, messages and generated text use for the enums. */
+const char *catalog_layer_word(enum catalog_layer layer);
+const char *catalog_platform_word(enum catalog_platform platform);
+/* The removal that speaks for a layer: the CUDA row, else the first of any platform, else NULL. */
+const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol *symbol, enum catalog_layer layer);
+/* The same over all layers, Python first. NULL for a symbol without removals. */
+const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *symbol);
+/* One sentence of advice: what to use now. Writes "" when the symbol has no route. Returns `text`. */
+char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t size);
+
+/* catalog_lint.c: proves the table. Calls report() once for each fault, with one line "FILE:LINE: what" and no newline.
+ * Returns the number of faults. `path` is read again for the line numbers. */
+typedef void catalog_report(void *user, const char *line);
+unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_report *report, void *user);
+
+/* catalog_gen.c: writes all generated files into the existing folder `directory`: first each to a temporary file, then
+ * all are renamed. `prelude` is the fixed part of the C++ prelude. False after one line into message; then no file of
+ * the folder has changed, but for a failing rename. */
+bool catalog_generate(const struct catalog *catalog, const char *prelude, const char *directory, char *message,
+                      size_t message_size);
+
+/* catalog_load.c: a whole file, NUL-ended; free() it. NULL with errno set when it cannot be read. */
+char *catalog_read_file(const char *path, size_t *size);
+
+#endif

@@ -1,0 +1,64 @@
+/* The words for the enums, and the short texts that are derived from a row. */
+#include "catalog/catalog_private.h"
+
+#include <stdio.h>
+
+const char *catalog_layer_word(enum catalog_layer layer) {
+  static const char *const words[] = {"python", "operator", "cxx", "sources"};
+  return words[layer];
+}
+
+const char *catalog_platform_word(enum catalog_platform platform) {
+  static const char *const words[] = {"cuda", "musa", "rocm", "xpu", "cpu"};
+  return words[platform];
+}
+
+const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol *symbol, enum catalog_layer layer) {
+  const struct catalog_removal *other = NULL;
+  for (unsigned i = 0; i < symbol->removals_count; i++) {
+    const struct catalog_removal *removal = &symbol->removals[i];
+    if (removal->layer != layer)
+      continue;
+    if (removal->platform == CATALOG_CUDA)
+      return removal;
+    if (!other)
+      other = removal;
+  }
+  return other;
+}
+
+const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *symbol) {
+  for (enum catalog_layer layer = CATALOG_LAYER_PYTHON; layer <= CATALOG_LAYER_SOURCES; layer++) {
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, layer);
+    if (removal)
+      return removal;
+  }
+  return NULL;
+}
+
+char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t size) {
+  text[0] = '\0';
+  if (!symbol->routes_count)
+    return text;
+  const struct catalog_route *route = &symbol->routes[0];
+  for (unsigned i = 0; i < symbol->routes_count && route->kind == CATALOG_ROUTE_SGLANG && route->until; i++)
+    if (symbol->routes[i].kind != CATALOG_ROUTE_SGLANG || !symbol->routes[i].until)
+      route = &symbol->routes[i]; /* an older module path is no advice for today, if there is anything else */
+  switch (route->kind) {
+  case CATALOG_ROUTE_NONE:
+    snprintf(text, size, "there is no replacement: %s", route->note);
+    break;
+  case CATALOG_ROUTE_SGLANG:
+    if (route->until)
+      snprintf(text, size, "use %s.%s of sglang %s, which %s dropped", route->module, route->name, route->from,
+               route->until);
+    else
+      snprintf(text, size, "use %s.%s (sglang %s and newer)", route->module, route->name, route->from);
+    break;
+  case CATALOG_ROUTE_JIT:
+  case CATALOG_ROUTE_LIBRARY:
+    snprintf(text, size, "use %s.%s", route->module, route->name);
+    break;
+  }
+  return text;
+}
