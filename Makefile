@@ -41,7 +41,7 @@ GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
 DEPS_STAMP := $(BUILD)/deps/installed
 
 # The stamp holds the package list, so that a changed list is looked at again; a second run costs nothing.
-$(DEPS_STAMP): Makefile tests/deps.sh scanner/requirements-grammar.txt jit/requirements-nvrtc.txt
+$(DEPS_STAMP): Makefile tests/deps.sh $(wildcard */requirements-*.txt)
 	@mkdir -p $(@D)
 	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(PACKAGES)
 	@touch $@
@@ -67,9 +67,10 @@ VARIANT := --coverage
 OPT := -O0 -g
 endif
 
-LLVM := $(lastword $(sort $(wildcard /usr/lib/llvm-19 /usr/lib/llvm-2?)))
-CLANG_CFLAGS := -isystem $(LLVM)/include
-CLANG_LIBS := -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
+# The newest libclang; looked up when first needed, after the packages are there.
+LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n 1 | sed 's,/include/.*,,')
+CLANG_CFLAGS = -isystem $(LLVM)/include
+CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
 SCANNER_PKGS := libhs libgit2 jansson libcyaml tree-sitter
 SCANNER_CFLAGS = $(CLANG_CFLAGS) $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -lpthread

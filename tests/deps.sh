@@ -25,7 +25,10 @@ if [ -n "$missing" ]; then
 fi
 if [ ! -f "$folder/tree_sitter_python-$grammar/src/parser.c" ]; then
   echo "deps: fetching tree-sitter-python $grammar"
-  python3 -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: --require-hashes -r scanner/requirements-grammar.txt -d "$folder"
+  pip="python3 -m pip --disable-pip-version-check -q"
+  $pip install --no-deps --require-hashes -r scanner/requirements-sdist.txt --target "$folder/sdist-tools" --upgrade
+  PYTHONPATH=$folder/sdist-tools $pip download --no-deps --no-build-isolation --no-binary tree-sitter-python \
+    --require-hashes -r scanner/requirements-grammar.txt -d "$folder"
   tar -C "$folder" -xzf "$folder/tree_sitter_python-$grammar.tar.gz"
 fi
 have_nvrtc() {
