@@ -3,6 +3,7 @@
 # Installs what the build and the tests need: Debian packages with apt, and from PyPI, each pinned by version and
 # SHA-256, the source of tree-sitter's Python grammar and (only where the machine has no NVRTC) NVRTC.
 set -eu
+export PIP_ROOT_USER_ACTION=ignore
 folder=$1
 grammar=$2
 shift 2
@@ -25,9 +26,9 @@ if [ -n "$missing" ]; then
 fi
 if [ ! -f "$folder/tree_sitter_python-$grammar/src/parser.c" ]; then
   echo "deps: fetching tree-sitter-python $grammar"
-  pip="python3 -m pip --disable-pip-version-check -q"
+  pip="python3 -m pip --disable-pip-version-check --no-input -q"
   $pip install --no-deps --require-hashes -r scanner/requirements-sdist.txt --target "$folder/sdist-tools" --upgrade
-  PYTHONPATH=$folder/sdist-tools $pip download --no-deps --no-build-isolation --no-binary tree-sitter-python \
+  PYTHONPATH=$(cd "$folder" && pwd)/sdist-tools $pip download --no-deps --no-build-isolation --no-binary tree-sitter-python \
     --require-hashes -r scanner/requirements-grammar.txt -d "$folder"
   tar -C "$folder" -xzf "$folder/tree_sitter_python-$grammar.tar.gz"
 fi
