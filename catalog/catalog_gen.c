@@ -280,6 +280,10 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "  const char *mangled;     /* the name exported by compat_exports.map */\n"
       "  const char *declaration; /* \"void dsv3_router_gemm(at::Tensor &output, ...)\" */\n"
       "  unsigned parameters;\n"
+      "  const char *advice; /* the C++ replacement: \"use sgl_kernel_jit::NAME of sgl_kernel_jit/torch.h\" */\n"
+      "  const char *change;\n"
+      "  const char *last_with;\n"
+      "  const char *first_without;\n"
       "  unsigned symbol; /* index into compat_symbols */\n"
       "};\n"
       "extern const struct compat_entry compat_entries[];\n"
@@ -365,11 +369,20 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     const struct catalog_symbol *symbol = &catalog->symbols[i];
     if (!shim_knows(symbol) || !shim_serves_cxx(symbol))
       continue;
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
+    if (!removal)
+      removal = catalog_main_removal(symbol);
+    snprintf(advice, sizeof advice, "use sgl_kernel_jit::%s of sgl_kernel_jit/torch.h",
+             catalog_jit_route(symbol)->name);
     count++;
     fputs("    {", out);
     field(out, "id", symbol->id);
     field(out, "mangled", symbol->cxx.mangled);
     field(out, "declaration", symbol->cxx.declaration);
+    field(out, "advice", advice);
+    field(out, "change", removal->change);
+    field(out, "last_with", removal->last_with);
+    field(out, "first_without", removal->first_without);
     fprintf(out, ".parameters = %u, .symbol = %u},\n", symbol->cxx.parameters, known[i]);
   }
   fprintf(out, "};\nconst unsigned compat_entries_count = %u;\n", count);
