@@ -75,13 +75,16 @@ struct result {
   char *coverage_reason; /* why not FULL; owned, NULL when FULL */
 };
 
+/* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its
+ * index needs the macros of the whole tree). Of other files bytes is NULL and size 0. */
 struct source_file {
   char *path;      /* relative to the root given on the command line, '/' separated: what is reported */
   char *full_path; /* what is opened */
   enum language language;
   const uint8_t *bytes; /* the whole file, read-only; not NUL-ended; NULL when size is 0 or it could not be read */
   size_t size;
-  bool hit; /* the prefilter saw a catalog name or the package name in it */
+  const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
+  bool hit;                   /* the prefilter saw a catalog name or the package name in it */
   struct result result;
 };
 
@@ -90,6 +93,14 @@ struct options {
   const char *sglang_release; /* --to sglang@X.Y.Z: "0.5.18"; NULL for --to jit */
 };
 
+/* A folder or link below the root that was not looked at. */
+struct walk_note {
+  char *path;   /* relative to the root */
+  char *reason; /* "build output", "Permission denied", ... */
+  bool failed;  /* it should have been read: counts as not analysed */
+};
+
+struct rules;
 struct python_index;
 struct cxx_index;
 
@@ -98,16 +109,37 @@ struct cxx_index;
 struct scan {
   const struct catalog *catalog;
   struct options options;
-  const char *root;
+  const char *root; /* as given on the command line: a folder or a file */
+  char *real_root;  /* the folder (of a file: the one that it is in), absolute and free of links */
+  bool root_is_file;
   struct source_file *files; /* sorted by path */
   size_t files_count;
+  struct walk_note *notes; /* sorted by path */
+  size_t notes_count;
+  size_t ignored_count; /* files and folders that git ignores */
+  struct rules *rules;  /* rules_build() */
   struct python_index *python_index;
   struct cxx_index *cxx_index;
 };
 
+/* scan.c: one run over scan->root, with catalog and options set and the rest zero: walk, read, prefilter, index,
+ * analyse with `threads` workers. Findings come out sorted by line, column and symbol, whatever the number of workers.
+ * Files that an earlier scan has too are left out. Returns false after writing one line into message when the root
+ * cannot be read; scan_close is needed in both cases. */
+bool scan_open(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,
+               char *message, size_t message_size);
+/* Analyse one file of scan->files again after its bytes were exchanged (for what an edit would give). */
+void scan_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
+void scan_close(struct scan *scan);
+
+/* Out of memory: says so and ends the process with EXIT_FAULT. */
+void *scan_alloc(void *old, size_t size);
+char *scan_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* scan.c: add to a result. The message is printf-formatted and copied. Out of memory ends the process with status 16
  * (a command-line tool; the libraries never do this). result_find adds nothing when the same line and symbol is there
- * already, unless the new one is stronger (rewrite and report before mention, report before rewrite): then it replaces. */
+ * already, unless the new one is stronger (rewrite and report before mention, report before rewrite): then it replaces.
+ */
 void result_find(struct result *result, uint32_t line, uint32_t column, const struct catalog_symbol *symbol,
                  enum verdict verdict, enum evidence evidence, enum level level, const char *format, ...)
     __attribute__((format(printf, 8, 9)));
@@ -120,6 +152,8 @@ void result_free(struct result *result);
 const struct source_file *scan_file(const struct scan *scan, const char *path);
 
 /* rules.c */
+void rules_build(struct scan *scan);
+void rules_free(struct scan *scan);
 /* A Python attribute of the owner package that is gone from the chosen kernel release: module "sgl_kernel" or
  * "sgl_kernel.gemm", name "dsv3_router_gemm". Also an sglang module path that the chosen sglang release has dropped
  * (case contract, Python rule 18). NULL when it is not a removed name. A submodule that the catalog does not list under
@@ -133,11 +167,17 @@ const struct catalog_route *rules_python_target(const struct scan *scan, const s
 /* Where a C++ call is rewritten to, likewise. */
 const struct catalog_route *rules_cxx_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                              const char **why);
-/* Is any layer of the symbol gone? The filter for mentions, build entries and strings of unclear layer. */
+/* Is this layer of the symbol gone from the chosen kernel release? */
+bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer);
+/* Is any layer of the symbol gone? The filter for strings of unclear layer. */
 bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *symbol);
+/* Does the bare word, without an owner in front, mean the removed thing? The filter for mentions: false while the
+ * Python export of that name lives, and for a name that only ever was in a submodule of the package (it may live on in
+ * another one) or that only was an operator. */
+bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol);
 /* Whole-word search: the first occurrence at or after `from` of any catalog id, operator name, C++ name or template
- * name as a whole word ([A-Za-z0-9_]); returns its offset or SIZE_MAX and sets *symbol and *length. More than one symbol
- * may have the same word; the one whose id equals the word wins. */
+ * name as a whole word ([A-Za-z0-9_]); returns its offset or SIZE_MAX and sets *symbol and *length. More than one
+ * symbol may have the same word; the one whose id equals the word wins. */
 size_t rules_next_name(const struct scan *scan, const uint8_t *bytes, size_t size, size_t from,
                        const struct catalog_symbol **symbol, size_t *length);
 /* 1-based line and column of a byte offset; lines end at \n. */
@@ -154,10 +194,65 @@ void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 
 void text_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
+/* Paths of deleted source files and tests in a file that names them to a build (text_build.c); scan.c calls it for
+ * Python files too, after python_analyse. */
+void text_build_entries(const struct scan *scan, const struct source_file *file, struct result *result);
 
-/* A program inside a string or a here-document: does Python text [bytes, size) contain an import or a qualified use of a
- * removed name? Calls found() for each with the byte offset of the name. Used by the text and C++ fronts. */
+/* A program inside a string or a here-document: does Python text [bytes, size) contain an import or a qualified use of
+ * a removed name? Calls found() for each with the byte offset of the name. Used by the text and C++ fronts. */
 void python_find_in_text(const struct scan *scan, const uint8_t *bytes, size_t size,
                          void (*found)(void *user, size_t offset, const struct catalog_symbol *symbol), void *user);
+
+/* walk.c: the files below scan->root into scan->files, notes and real_root. Returns false after writing one line. */
+bool walk_root(struct scan *scan, char *message, size_t message_size);
+/* The language of a file by its name alone. */
+enum language walk_language(const char *path);
+
+/* prefilter.c: all names of the catalog as one pattern set. `workers` is how many threads call prefilter_hit at once,
+ * each with its own `worker` number below it. */
+struct prefilter *prefilter_new(const struct scan *scan, unsigned workers);
+bool prefilter_hit(struct prefilter *prefilter, unsigned worker, const uint8_t *bytes, size_t size);
+void prefilter_free(struct prefilter *prefilter);
+
+/* edit.c */
+/* The bytes after the edits (sorted in place; identical ones collapse; insertions at one place keep their order).
+ * Returns false after writing one line when two edits overlap or one lies outside of the file. *out is owned by the
+ * caller. */
+bool edit_compose(const uint8_t *bytes, size_t size, struct edit *edits, size_t count, uint8_t **out, size_t *out_size,
+                  char *message, size_t message_size);
+/* Replace the content of a file, all or nothing: only when it still has the old bytes, through a temporary file in its
+ * folder that is synced and renamed over it, and read back. Mode and owner stay; a symbolic link stays a link, its
+ * target is replaced; of a hard link only this name gets the new content. Returns false after writing one line; the
+ * file then has its old content and no temporary file is left. */
+bool edit_write(const char *path, const uint8_t *old_bytes, size_t old_size, const uint8_t *new_bytes, size_t new_size,
+                char *message, size_t message_size);
+
+/* report_text.c, report_sarif.c */
+enum exit_status {
+  EXIT_USES = 1,         /* live uses of removed names */
+  EXIT_PERSON = 2,       /* at least one of them needs a person */
+  EXIT_NOT_ANALYSED = 4, /* a file or folder was not analysed, or only in part */
+  EXIT_USAGE = 8,        /* wrong command line, or a path that is not there */
+  EXIT_FAULT = 16,       /* a file could not be written, out of memory */
+};
+
+struct totals {
+  size_t files, files_with_uses;
+  size_t rewrite, report, mention;
+  size_t not_analysed, partly, not_entered, ignored;
+};
+void report_count(const struct scan *scan, struct totals *totals);
+/* EXIT_USES, EXIT_PERSON and EXIT_NOT_ANALYSED of the totals. */
+int report_status(const struct totals *totals);
+/* One line a finding on stdout; mentions only when wanted. */
+void report_text(const struct scan *scan, bool mentions);
+/* What was not analysed, one line each on stderr. */
+void report_not_analysed(const struct scan *scan);
+/* 1-based column of a finding, in Unicode code points or in UTF-16 code units (an invalid byte counts as one). */
+uint32_t report_column(const struct source_file *file, const struct finding *finding, bool utf16);
+/* The path as the user would type it: the root joined with the relative path; owned by the caller. */
+char *report_path(const struct scan *scan, const char *path);
+/* Print a SARIF 2.1.0 log of all scans on stdout. */
+bool report_sarif(const struct scan *scans, size_t count);
 
 #endif

@@ -1,0 +1,264 @@
+/* Catalog look-ups that more than one front needs. */
+#include "scanner/scanner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct word {
+  const char *text;
+  size_t length;
+  const struct catalog_symbol *symbol;
+};
+
+/* Every name of the catalog, sorted, one symbol a word. */
+struct rules {
+  struct word *words;
+  size_t words_count, words_capacity;
+  size_t shortest, longest;
+};
+
+static bool word_byte(uint8_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static int compare_text(const char *a, size_t a_length, const char *b, size_t b_length) {
+  int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+  return order ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+static int compare_words(const void *left, const void *right) {
+  const struct word *a = left, *b = right;
+  int order = compare_text(a->text, a->length, b->text, b->length);
+  if (order)
+    return order;
+  /* The symbol whose id is the word comes first and wins. */
+  return (strcmp(a->symbol->id, a->text) != 0) - (strcmp(b->symbol->id, b->text) != 0);
+}
+
+static void add_word(struct rules *rules, const char *text, const struct catalog_symbol *symbol) {
+  size_t length = strlen(text);
+  if (length == 0)
+    return;
+  for (size_t i = 0; i < length; i++)
+    if (!word_byte((uint8_t)text[i]))
+      return; /* an id such as "musa:name" is never a word of a file */
+  if (rules->words_count == rules->words_capacity) {
+    rules->words_capacity = rules->words_capacity ? 2 * rules->words_capacity : 256;
+    rules->words = scan_alloc(rules->words, rules->words_capacity * sizeof *rules->words);
+  }
+  rules->words[rules->words_count++] = (struct word){text, length, symbol};
+}
+
+void rules_build(struct scan *scan) {
+  struct rules *rules = scan_alloc(NULL, sizeof *rules);
+  *rules = (struct rules){0};
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    add_word(rules, symbol->id, symbol);
+    for (unsigned k = 0; k < symbol->python_count; k++)
+      add_word(rules, symbol->python[k].name, symbol);
+    add_word(rules, symbol->op_name, symbol);
+    add_word(rules, symbol->cxx.name, symbol);
+    for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
+      add_word(rules, symbol->cxx.templates[k], symbol);
+  }
+  if (rules->words_count)
+    qsort(rules->words, rules->words_count, sizeof *rules->words, compare_words);
+  size_t kept = 0;
+  rules->shortest = SIZE_MAX;
+  for (size_t i = 0; i < rules->words_count; i++) {
+    const struct word *word = &rules->words[i];
+    if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0)
+      continue;
+    rules->words[kept++] = *word;
+    if (word->length < rules->shortest)
+      rules->shortest = word->length;
+    if (word->length > rules->longest)
+      rules->longest = word->length;
+  }
+  rules->words_count = kept;
+  scan->rules = rules;
+}
+
+void rules_free(struct scan *scan) {
+  if (scan->rules)
+    free(scan->rules->words);
+  free(scan->rules);
+  scan->rules = NULL;
+}
+
+/* CUDA decides; a layer that CUDA never had (a vendor's own name) goes by its own platform. */
+static bool layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer) {
+  bool cuda = false;
+  for (unsigned i = 0; i < symbol->removals_count; i++)
+    cuda = cuda || (symbol->removals[i].layer == layer && symbol->removals[i].platform == CATALOG_CUDA);
+  if (cuda)
+    return catalog_is_removed(symbol, layer, CATALOG_CUDA, scan->options.kernel);
+  for (unsigned i = 0; i < symbol->removals_count; i++)
+    if (symbol->removals[i].layer == layer &&
+        catalog_is_removed(symbol, layer, symbol->removals[i].platform, scan->options.kernel))
+      return true;
+  return false;
+}
+
+bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer) {
+  return layer_removed(scan, symbol, layer);
+}
+
+/* A module path that the chosen sglang release has dropped: the function in it, or the module as a name of its parent.
+ */
+static bool dropped_route(const struct scan *scan, const struct catalog_symbol *symbol, const char *module,
+                          const char *name) {
+  if (!scan->options.sglang_release)
+    return false;
+  for (unsigned i = 0; i < symbol->routes_count; i++) {
+    const struct catalog_route *route = &symbol->routes[i];
+    if (route->kind != CATALOG_ROUTE_SGLANG || !route->until ||
+        catalog_version_compare(scan->options.sglang_release, route->until) < 0)
+      continue;
+    if (strcmp(route->module, module) == 0 && strcmp(route->name, name) == 0)
+      return true;
+    size_t parent = strlen(module);
+    if (strncmp(route->module, module, parent) == 0 && route->module[parent] == '.' &&
+        strcmp(route->module + parent + 1, name) == 0)
+      return true;
+  }
+  return false;
+}
+
+const struct catalog_symbol *rules_python_removed(const struct scan *scan, const char *module, const char *name) {
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    for (unsigned k = 0; k < symbol->python_count; k++)
+      if (strcmp(symbol->python[k].name, name) == 0 && strcmp(symbol->python[k].module, module) == 0 &&
+          layer_removed(scan, symbol, CATALOG_LAYER_PYTHON))
+        return symbol;
+    if (dropped_route(scan, symbol, module, name))
+      return symbol;
+  }
+  return NULL;
+}
+
+const struct catalog_symbol *rules_operator_removed(const struct scan *scan, const char *op_name) {
+  if (!*op_name)
+    return NULL;
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    if (strcmp(symbol->op_name, op_name) == 0 && layer_removed(scan, symbol, CATALOG_LAYER_OPERATOR))
+      return symbol;
+  }
+  return NULL;
+}
+
+/* The catalog's own reason, or a general one. */
+static const char *reason(const struct catalog_route *route, const char *general) {
+  return route && *route->note ? route->note : general;
+}
+
+static const struct catalog_route *route_none(const struct catalog_symbol *symbol) {
+  for (unsigned i = 0; i < symbol->routes_count; i++)
+    if (symbol->routes[i].kind == CATALOG_ROUTE_NONE)
+      return &symbol->routes[i];
+  return NULL;
+}
+
+const struct catalog_route *rules_python_target(const struct scan *scan, const struct catalog_symbol *symbol,
+                                                const char **why) {
+  if (!scan->options.sglang_release) {
+    const struct catalog_route *route = catalog_jit_route(symbol);
+    if (route && route->python)
+      return route;
+    *why = route ? reason(route, "the new function takes other arguments")
+                 : reason(route_none(symbol), "sgl_kernel_jit has no kernel for it");
+    return NULL;
+  }
+  const struct catalog_route *route = catalog_sglang_route(symbol, scan->options.sglang_release);
+  if (route && route->python)
+    return route;
+  *why = route ? reason(route, "the new function takes other arguments")
+               : reason(route_none(symbol), "the chosen sglang release has no replacement for it");
+  return NULL;
+}
+
+const struct catalog_route *rules_cxx_target(const struct scan *scan, const struct catalog_symbol *symbol,
+                                             const char **why) {
+  if (scan->options.sglang_release) {
+    *why = "sglang has no C++ replacement; --to jit has one for some functions";
+    return NULL;
+  }
+  const struct catalog_route *route = catalog_jit_route(symbol);
+  if (route && route->cxx)
+    return route;
+  *why = route ? reason(route, "the new function takes other arguments")
+               : reason(route_none(symbol), "sgl_kernel_jit has no kernel for it");
+  return NULL;
+}
+
+bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *symbol) {
+  return layer_removed(scan, symbol, CATALOG_LAYER_PYTHON) || layer_removed(scan, symbol, CATALOG_LAYER_OPERATOR) ||
+         layer_removed(scan, symbol, CATALOG_LAYER_CXX) || layer_removed(scan, symbol, CATALOG_LAYER_SOURCES);
+}
+
+bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol) {
+  for (unsigned i = 0; i < symbol->python_count; i++)
+    if (strcmp(symbol->python[i].module, scan->catalog->library.package) == 0)
+      return layer_removed(scan, symbol, CATALOG_LAYER_PYTHON);
+  return symbol->python_count == 0 && !*symbol->op_name && layer_removed(scan, symbol, CATALOG_LAYER_CXX);
+}
+
+static const struct word *find_word(const struct rules *rules, const char *text, size_t length) {
+  if (length < rules->shortest || length > rules->longest)
+    return NULL;
+  size_t low = 0, high = rules->words_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    const struct word *word = &rules->words[middle];
+    int order = compare_text(text, length, word->text, word->length);
+    if (order == 0)
+      return word;
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return NULL;
+}
+
+size_t rules_next_name(const struct scan *scan, const uint8_t *bytes, size_t size, size_t from,
+                       const struct catalog_symbol **symbol, size_t *length) {
+  size_t at = from;
+  /* A search that starts inside a word does not see the rest of it as a word. */
+  while (at > 0 && at < size && word_byte(bytes[at - 1]) && word_byte(bytes[at]))
+    at++;
+  while (at < size) {
+    if (!word_byte(bytes[at])) {
+      at++;
+      continue;
+    }
+    size_t end = at + 1;
+    while (end < size && word_byte(bytes[end]))
+      end++;
+    const struct word *word = find_word(scan->rules, (const char *)bytes + at, end - at);
+    if (word) {
+      *symbol = word->symbol;
+      *length = word->length;
+      return at;
+    }
+    at = end;
+  }
+  return SIZE_MAX;
+}
+
+void rules_position(const uint8_t *bytes, size_t size, size_t offset, uint32_t *line, uint32_t *column) {
+  if (offset > size)
+    offset = size;
+  size_t start = 0;
+  uint32_t count = 1;
+  const uint8_t *newline;
+  while (start < offset && (newline = memchr(bytes + start, '\n', offset - start)) != NULL) {
+    start = (size_t)(newline - bytes) + 1;
+    count++;
+  }
+  *line = count;
+  *column = (uint32_t)(offset - start) + 1;
+}
