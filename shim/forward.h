@@ -1,0 +1,20 @@
+/* The same function in another loaded library. */
+#ifndef SGL_COMPAT_FORWARD_H
+#define SGL_COMPAT_FORWARD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* One for each exported function; starts as zeros. */
+struct forward {
+  _Atomic(void *) target;
+  _Atomic uint64_t searched; /* loaded_generation of the last search that found nothing */
+};
+
+/* The definition of `name` in another library than this one (an old wheel, whose working kernel must not be replaced by
+ * us just because we come first in the global scope), or NULL. Once found it stays, and so does its library. Before
+ * that the loaded objects are searched again whenever something has been loaded since the last call: an old wheel may
+ * come late. Another copy of this library does not count. Thread-safe, holds no lock. */
+void *forward_find(struct forward *forward, const char *name);
+
+#endif

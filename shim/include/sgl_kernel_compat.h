@@ -1,0 +1,125 @@
+/* sgl_kernel_compat: the names that sgl_kernel deleted, kept working. Public C interface of libsgl_kernel_compat.so.
+ *
+ * Besides the functions below the library exports the deleted C++ functions themselves, under their old mangled names:
+ *
+ *   void dsv3_router_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
+ *   void dsv3_fused_a_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
+ *
+ * Shapes, dtypes and strides are those of sgl_kernel_jit.h, whose kernels they run. They use torch's current stream of
+ * the device that mat_a lies on, write into `output` and return before the work is done (CUDA). A fault throws
+ * c10::Error, which is a std::exception; in a process without torch, std::runtime_error; in a process without a C++
+ * runtime nobody could catch, so one line goes to stderr and the call returns without writing. When another loaded
+ * library defines the same function (an old wheel of the kernel library), the call goes there, silently.
+ *
+ * torch is not linked. Its C functions are looked up in the process when they are first needed, and again later for as
+ * long as torch is not there, so this library may be loaded before torch.
+ *
+ * Thread rules: every function may be called from any thread at any time. Errors: functions return a status with a
+ * stable number and, when it is not SGL_COMPAT_OK, write one line without a final newline into the caller's `message`
+ * buffer (always NUL-ended, truncated to message_size; NULL and 0 are allowed). The library never prints to stdout,
+ * never aborts, runs nothing at load time, and leaves errno as it found it. It cannot be unloaded. */
+#ifndef SGL_KERNEL_COMPAT_H
+#define SGL_KERNEL_COMPAT_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SGL_COMPAT_BUILDING)
+#define SGL_COMPAT_API __attribute__((visibility("default")))
+#else
+#define SGL_COMPAT_API
+#endif
+
+/* Numbers are part of the ABI: never reused, never renumbered. */
+typedef enum sgl_compat_status {
+  SGL_COMPAT_OK = 0,
+  SGL_COMPAT_ERROR_INVALID_ARGUMENT = 1, /* the message names the argument */
+  SGL_COMPAT_ERROR_NO_TORCH = 2,         /* torch is not loaded in this process: import it, then try again */
+  SGL_COMPAT_ERROR_TORCH_TOO_OLD = 3,    /* this torch cannot register operators from C: it takes 2.7 or newer */
+  SGL_COMPAT_ERROR_REGISTRATION = 4 /* torch refused a registration that it should take: the message has its words */
+} sgl_compat_status;
+
+/* "0.1.0" and the name of a status ("SGL_COMPAT_ERROR_NO_TORCH"); static strings. */
+SGL_COMPAT_API const char *sgl_compat_version(void);
+SGL_COMPAT_API const char *sgl_compat_status_name(sgl_compat_status status);
+
+/* --- operators ---------------------------------------------------------------------------------------------------- */
+
+/* Numbers are part of the ABI. The last two are final for the process: torch cannot take an operator back safely. */
+typedef enum sgl_compat_op_state {
+  SGL_COMPAT_OP_UNREGISTERED = 0,   /* not asked for yet, or torch was not there or refused */
+  SGL_COMPAT_OP_REGISTERED = 1,     /* this library serves it */
+  SGL_COMPAT_OP_ALREADY_DEFINED = 2 /* somebody else, such as an old wheel, had defined it before; it stays in charge */
+} sgl_compat_op_state;
+
+/* Register torch.ops.sgl_kernel.NAME for every deleted operator that this library serves, for CUDA, CPU and Meta
+ * tensors. A CPU call computes only with the reference backend of sgl_kernel_jit.h and is an error otherwise; a Meta
+ * call does nothing, as the operators only fill their output.
+ *
+ * Call it after sgl_kernel's own library is loaded: an old wheel that is loaded later finds its operators taken, and
+ * then torch ends the process. Operators that are defined already are left alone, and that is no error. May be called
+ * again: what is registered stays, the rest is tried once more. Torch before 2.13 prints a line of its own on stderr
+ * for an operator that is already defined; ask torch first (hasattr(torch.ops.sgl_kernel, NAME)) and use
+ * sgl_compat_register_op for the missing ones to avoid it. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size);
+
+/* The same for one operator, by its name without namespace. INVALID_ARGUMENT for a name that is not served. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size);
+
+/* The names of the operators that this library serves: static strings for index 0, 1, ..., then NULL. */
+SGL_COMPAT_API const char *sgl_compat_op_name(size_t index);
+
+/* Where a served operator stands; SGL_COMPAT_OP_UNREGISTERED for any other name. */
+SGL_COMPAT_API sgl_compat_op_state sgl_compat_get_op_state(const char *name);
+
+/* --- warnings ----------------------------------------------------------------------------------------------------- */
+
+/* Each deleted name warns once per call site that reaches this library. All calls of an operator arrive through torch's
+ * dispatcher and are one call site. Calls that are forwarded to another library do not warn. */
+
+typedef enum sgl_compat_warnings {
+  SGL_COMPAT_WARNINGS_OFF = 0, /* no warning, and the hook is not called */
+  SGL_COMPAT_WARNINGS_ONCE = 1
+} sgl_compat_warnings;
+
+/* The initial value comes from the environment variable SGL_KERNEL_COMPAT_WARN (off | once, default once), read at the
+ * first call of a deleted name. INVALID_ARGUMENT for another value. Call sites that have warned stay remembered. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_set_warnings(sgl_compat_warnings mode, char *message, size_t message_size);
+
+typedef enum sgl_compat_call {
+  SGL_COMPAT_CALL_CXX = 1,     /* the deleted C++ function */
+  SGL_COMPAT_CALL_OPERATOR = 2 /* the deleted torch operator */
+} sgl_compat_call;
+
+/* Valid during the hook's call only. No string is NULL. */
+typedef struct sgl_compat_warning {
+  sgl_compat_call call;
+  const char *symbol;      /* "dsv3_router_gemm" */
+  const char *replacement; /* "use sgl_kernel_jit.dsv3_router_gemm" */
+  const char *caller; /* "libmodel.so+0x1234 (_ZN5model3runEv+0x56)": addr2line -e libmodel.so 0x1234 tells the line */
+  const char *text;   /* all of it in one line, as it would be printed */
+} sgl_compat_warning;
+
+/* What the hook answers. */
+typedef enum sgl_compat_warning_action {
+  SGL_COMPAT_WARNING_SHOWN = 0, /* dealt with: print nothing */
+  SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with the text, before any work; the next call there warns again */
+  SGL_COMPAT_WARNING_PRINT = 2  /* print the line on stderr, as without a hook */
+} sgl_compat_warning_action;
+
+/* Called instead of printing, in the thread of the deprecated call and without a lock held; it must return normally
+ * (no C++ exception, no longjmp) and may call any function of this library. */
+typedef sgl_compat_warning_action (*sgl_compat_warning_hook)(const sgl_compat_warning *warning, void *user);
+
+/* Set the hook of the process, or NULL to print on stderr. After it returns, another thread may still be inside the old
+ * hook, so keep the old hook and its `user` valid. */
+SGL_COMPAT_API void sgl_compat_set_warning_hook(sgl_compat_warning_hook hook, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,194 @@
+/* The deleted torch operators, registered and implemented in C. */
+#include "shim/include/sgl_kernel_compat.h"
+#include "shim/serve.h"
+#include "shim/throw.h"
+#include "shim/torch_abi.h"
+#include "shim/warn.h"
+
+#include "compat_table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- kernels ---------------------------------------------------------------------------------------------------------
+ * The stack's tensors are ours: each is deleted exactly once, always, and before an exception, since torch has given
+ * them away when it calls. Deleting `output` drops a reference only; the caller's tensor has been written in place. */
+
+enum { ARGUMENTS = 3 };
+
+static void take(const struct torch_abi *torch, void *const tensors[ARGUMENTS]) {
+  for (int i = 0; i < ARGUMENTS; i++)
+    torch->delete_tensor_object(tensors[i]);
+}
+
+/* The count is that of our own schema; another one would be a torch that calls kernels in another way. */
+static bool open_stack(const uint64_t *stack, uint64_t arguments, uint64_t results, void *tensors[ARGUMENTS]) {
+  if (arguments != ARGUMENTS || results != 0)
+    return false;
+  for (int i = 0; i < ARGUMENTS; i++)
+    tensors[i] = (void *)(uintptr_t)stack[i];
+  return true;
+}
+
+static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
+                const void *site) {
+  const struct torch_abi *torch = torch_abi_get(); /* there: torch calls us */
+  char message[SERVE_MESSAGE];
+  void *tensors[ARGUMENTS];
+  bool ok = open_stack(stack, arguments, results, tensors);
+  if (!ok) {
+    snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not 3 for 0",
+             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results);
+  } else {
+    ok = warn_call(SGL_COMPAT_CALL_OPERATOR, kernel, site, message, sizeof message) &&
+         serve_run(torch, kernel, tensors, message, sizeof message);
+    take(torch, tensors);
+  }
+  if (!ok)
+    throw_error(serve_name(kernel), message);
+}
+
+static void dsv3_router_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  run(SERVE_DSV3_ROUTER_GEMM, stack, arguments, results, __builtin_return_address(0));
+}
+
+static void dsv3_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  run(SERVE_DSV3_FUSED_A_GEMM, stack, arguments, results, __builtin_return_address(0));
+}
+
+/* A tensor on the meta device has no data: the operators only fill their output, so nothing is left to do. */
+static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  void *tensors[ARGUMENTS];
+  if (open_stack(stack, arguments, results, tensors))
+    take(torch_abi_get(), tensors);
+}
+
+/* --- registration ---------------------------------------------------------------------------------------------------
+ */
+
+static struct {
+  torch_boxed *boxed;
+  _Atomic sgl_compat_op_state state;
+} served[SERVE_COUNT] = {
+    [SERVE_DSV3_ROUTER_GEMM] = {.boxed = dsv3_router_gemm},
+    [SERVE_DSV3_FUSED_A_GEMM] = {.boxed = dsv3_fused_a_gemm},
+};
+
+/* Torch 2.10's entry wants the version of the C ABI that the kernel was written for: major, minor and patch in the top
+ * three bytes. */
+#define TORCH_ABI_2_10 UINT64_C(0x020a000000000000)
+
+static bool add_kernel(const struct torch_abi *torch, const char *key, const char *name, torch_boxed *boxed,
+                       void **library) {
+  if (torch->library_init_impl(COMPAT_OP_NAMESPACE, key, __FILE__, __LINE__, library) != 0) {
+    *library = NULL;
+    return false;
+  }
+  return (torch->library_impl_versioned ? torch->library_impl_versioned(*library, name, boxed, TORCH_ABI_2_10)
+                                        : torch->library_impl(*library, name, boxed)) == 0;
+}
+
+static const char *schema_of(const char *name) {
+  for (unsigned i = 0; i < compat_operators_count; i++)
+    if (strcmp(compat_operators[i].name, name) == 0)
+      return compat_operators[i].schema;
+  return NULL;
+}
+
+/* The library objects of what was registered are kept for ever: deleting one takes the operator back, and Python code
+ * that has looked it up then crashes. Those of a registration that failed are deleted. */
+static sgl_compat_status register_locked(const struct torch_abi *torch, enum serve_kernel kernel, char *message,
+                                         size_t message_size) {
+  const char *name = serve_name(kernel);
+  void *library = NULL;
+  if (torch->library_init_fragment(COMPAT_OP_NAMESPACE, __FILE__, __LINE__, &library) != 0) {
+    snprintf(message, message_size, "torch cannot extend the namespace " COMPAT_OP_NAMESPACE ": %s",
+             torch_abi_what(torch));
+    return SGL_COMPAT_ERROR_REGISTRATION;
+  }
+  /* No function of torch tells whether an operator exists. A schema that torch has already is refused, and ours has no
+   * other fault that could be refused. */
+  if (torch->library_def(library, schema_of(name)) != 0) {
+    torch->delete_library_object(library);
+    atomic_store(&served[kernel].state, SGL_COMPAT_OP_ALREADY_DEFINED);
+    return SGL_COMPAT_OK;
+  }
+  static const char *const keys[] = {"CUDA", "CPU", "Meta"};
+  void *kernels[3];
+  for (int i = 0; i < 3; i++) {
+    bool added = add_kernel(torch, keys[i], name, i == 2 ? do_nothing : served[kernel].boxed, &kernels[i]);
+    if (added)
+      continue;
+    snprintf(message, message_size, "torch refuses the %s kernel of " COMPAT_OP_NAMESPACE "::%s: %s", keys[i], name,
+             torch_abi_what(torch));
+    for (; i >= 0; i--)
+      if (kernels[i])
+        torch->delete_library_object(kernels[i]);
+    torch->delete_library_object(library);
+    return SGL_COMPAT_ERROR_REGISTRATION;
+  }
+  atomic_store(&served[kernel].state, SGL_COMPAT_OP_REGISTERED);
+  return SGL_COMPAT_OK;
+}
+
+static sgl_compat_status register_one(enum serve_kernel kernel, char *message, size_t message_size) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  int saved = errno;
+  const struct torch_abi *torch = torch_abi_get();
+  sgl_compat_status status = SGL_COMPAT_OK;
+  if (!torch) {
+    snprintf(message, message_size, "torch is not loaded in this process: import torch first");
+    status = SGL_COMPAT_ERROR_NO_TORCH;
+  } else if (!torch->library_def) {
+    snprintf(message, message_size,
+             "this torch cannot register operators from C: use torch 2.7 or newer, or torch.library in Python");
+    status = SGL_COMPAT_ERROR_TORCH_TOO_OLD;
+  } else {
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&served[kernel].state) == SGL_COMPAT_OP_UNREGISTERED)
+      status = register_locked(torch, kernel, message, message_size);
+    pthread_mutex_unlock(&lock);
+  }
+  errno = saved;
+  return status;
+}
+
+sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size) {
+  sgl_compat_status first = SGL_COMPAT_OK; /* that failed: the others are tried all the same */
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
+    bool failed = first != SGL_COMPAT_OK;
+    sgl_compat_status status =
+        register_one((enum serve_kernel)kernel, failed ? NULL : message, failed ? 0 : message_size);
+    if (!failed)
+      first = status;
+  }
+  return first;
+}
+
+static int index_of(const char *name) {
+  int kernel = 0;
+  while (kernel < SERVE_COUNT && !(name && strcmp(name, serve_name((enum serve_kernel)kernel)) == 0))
+    kernel++;
+  return kernel;
+}
+
+sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size) {
+  int kernel = index_of(name);
+  if (kernel < SERVE_COUNT)
+    return register_one((enum serve_kernel)kernel, message, message_size);
+  snprintf(message, message_size, "sgl_compat_register_op: no operator \"%s\" here; sgl_compat_op_name lists them",
+           name ? name : "(null)");
+  return SGL_COMPAT_ERROR_INVALID_ARGUMENT;
+}
+
+const char *sgl_compat_op_name(size_t index) {
+  return index < SERVE_COUNT ? serve_name((enum serve_kernel)index) : NULL;
+}
+
+sgl_compat_op_state sgl_compat_get_op_state(const char *name) {
+  int kernel = index_of(name);
+  return kernel < SERVE_COUNT ? atomic_load(&served[kernel].state) : SGL_COMPAT_OP_UNREGISTERED;
+}

@@ -1,0 +1,12 @@
+/* One deprecation warning for each deleted name and call site. */
+#ifndef SGL_COMPAT_WARN_H
+#define SGL_COMPAT_WARN_H
+
+#include "shim/include/sgl_kernel_compat.h"
+#include "shim/serve.h"
+
+/* Warn about a call unless this site has warned before. `site` is the return address of the deprecated call. Returns
+ * false when the hook wants the call to fail; the text is then in message. Keeps errno. */
+bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site, char *message, size_t message_size);
+
+#endif
