@@ -115,7 +115,7 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c
 # The grammar is somebody else's code: no warnings of ours.
 $(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 -fPIC -w -I$(GRAMMAR)/src -c -o $@ $(GRAMMAR)/src/$*.c
+	$(CC) -std=c11 -O2 -fPIC -w -Iscanner/grammar -I$(GRAMMAR)/src -c -o $@ $(GRAMMAR)/src/$*.c
 
 EXTRA_jit := -DSGL_JIT_BUILDING
 EXTRA_shim := -DSGL_COMPAT_BUILDING
