@@ -19,6 +19,11 @@ char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t siz
 typedef void catalog_report(void *user, const char *line);
 unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_report *report, void *user);
 
+/* catalog_mangle.c: the Itanium C++ name of the declared function, and how many parameters it has. False after one
+ * clause into error when the declaration cannot be read or has a type that the function does not know. */
+bool catalog_mangle(const struct catalog_cxx *cxx, char *mangled, size_t mangled_size, unsigned *parameters,
+                    char *error, size_t error_size);
+
 /* catalog_gen.c: writes all generated files into the existing folder `directory`: first each to a temporary file, then
  * all are renamed. `prelude` is the fixed part of the C++ prelude. False after one line into message; then no file of
  * the folder has changed, but for a failing rename. */

@@ -32,7 +32,7 @@ static struct catalog *open_catalog(const char *path) {
     fprintf(stderr, "%s\n", message);
     return NULL;
   }
-  if (0 && catalog_lint(catalog, path, print_fault, NULL)) {
+  if (catalog_lint(catalog, path, print_fault, NULL)) {
     catalog_free(catalog);
     return NULL;
   }
