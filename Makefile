@@ -173,12 +173,12 @@ $(B)/lib/pkgconfig/%.pc: Makefile
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # tests/MODULE/test_NAME.c      a CUnit program (tests/unit.h), linked with the module's archive
-# tests/MODULE/fake_NAME.c      a stand-in shared library, built to $(B)/tests/MODULE/fake_NAME.so
+# tests/MODULE/fake_NAME.c|cc   a stand-in shared library, built to $(B)/tests/MODULE/fake_NAME.so
 # tests/MODULE/test_NAME.py|sh  a script; finds everything through the environment variable BUILD_DIR
 
 UNIT := $(patsubst %.c,$(B)/%,$(wildcard tests/catalog/test_*.c tests/jit/test_*.c tests/shim/test_*.c tests/scanner/test_*.c))
 GPU := $(patsubst %.c,$(B)/%,$(wildcard tests/gpu/test_*.c))
-FAKES := $(patsubst %.c,$(B)/%.so,$(wildcard tests/*/fake_*.c))
+FAKES := $(patsubst %,$(B)/%.so,$(basename $(wildcard tests/*/fake_*.c tests/*/fake_*.cc)))
 
 $(B)/tests/catalog/%: $(B)/obj/tests/catalog/%.o $(B)/lib/catalog.a
 	@mkdir -p $(@D)
@@ -191,13 +191,16 @@ $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(B)/lib/libsgl_kernel_jit.so
 	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' $(CUNIT_LIBS) -lpthread -ldl -lm
 $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm
+	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++
 $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
+$(B)/tests/%.so: tests/%.cc
+	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
+	$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
 .PHONY: tests check run gpu-check
 tests: all $(UNIT) $(FAKES)

@@ -1,0 +1,115 @@
+// A libtorch_cpu.so in which every call is counted. FAKE_TORCH says which release it plays: 26 has no registration from
+// C, 28 has it, 214 has the versioned entry and the words of the last failure too.
+#include "tests/shim/fake_torch.h"
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#ifndef FAKE_TORCH
+#define FAKE_TORCH 214
+#endif
+
+static fake_state state;
+
+// Not std::runtime_error itself, so that a test can tell who threw.
+struct fake_c10_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+static fake_tensor *asked(void *handle) {
+  fake_tensor *tensor = static_cast<fake_tensor *>(handle);
+  return tensor->broken || tensor->deleted ? nullptr : tensor;
+}
+
+#define QUESTION(name, type, answer)                                                                                   \
+  extern "C" int32_t aoti_torch_get_##name(void *handle, type *result) {                                               \
+    fake_tensor *tensor = asked(handle);                                                                               \
+    if (!tensor)                                                                                                       \
+      return 1;                                                                                                        \
+    *result = answer;                                                                                                  \
+    return 0;                                                                                                          \
+  }
+QUESTION(data_ptr, void *, tensor->data)
+QUESTION(dim, int64_t, tensor->dim)
+QUESTION(sizes, int64_t *, tensor->sizes)
+QUESTION(strides, int64_t *, tensor->strides)
+QUESTION(dtype, int32_t, tensor->dtype)
+QUESTION(device_type, int32_t, tensor->device_type)
+QUESTION(device_index, int32_t, tensor->device_index)
+
+extern "C" {
+fake_state *fake_torch_state() { return &state; }
+
+int32_t aoti_torch_dtype_bfloat16() { return FAKE_BFLOAT16; }
+int32_t aoti_torch_dtype_float32() { return FAKE_FLOAT32; }
+int32_t aoti_torch_device_type_cpu() { return FAKE_CPU; }
+int32_t aoti_torch_device_type_cuda() { return FAKE_CUDA; }
+
+int32_t aoti_torch_delete_tensor_object(void *handle) {
+  static_cast<fake_tensor *>(handle)->deleted++;
+  return 0;
+}
+
+void aoti_torch_check(bool condition, const char *, const char *, uint32_t, const char *message) {
+  if (!condition)
+    throw fake_c10_error(message);
+}
+
+#if FAKE_TORCH >= 28
+static fake_library *add(const char *kind, const char *space, const char *key) {
+  fake_library *library = &state.libraries[state.libraries_count++];
+  std::snprintf(library->kind, sizeof library->kind, "%s", kind);
+  std::snprintf(library->space, sizeof library->space, "%s", space);
+  std::snprintf(library->key, sizeof library->key, "%s", key);
+  return library;
+}
+
+int32_t aoti_torch_library_init_fragment(const char *space, const char *, uint32_t, void **result) {
+  if (state.fail_fragment)
+    return 1;
+  *result = add("fragment", space, "");
+  return 0;
+}
+
+int32_t aoti_torch_library_init_impl(const char *space, const char *key, const char *, uint32_t, void **result) {
+  *result = add("impl", space, key);
+  return 0;
+}
+
+int32_t aoti_torch_library_def(void *handle, const char *schema) {
+  if (state.defined_before)
+    return 1;
+  fake_library *library = static_cast<fake_library *>(handle);
+  std::snprintf(library->schema, sizeof library->schema, "%s", schema);
+  return 0;
+}
+
+static int32_t implement(void *handle, const char *name, fake_boxed *kernel, uint64_t abi_version) {
+  if (state.fail_impl_after > 0 && --state.fail_impl_after == 0)
+    return 1;
+  fake_library *library = static_cast<fake_library *>(handle);
+  std::snprintf(library->name, sizeof library->name, "%s", name);
+  library->kernel = kernel;
+  library->abi_version = abi_version;
+  return 0;
+}
+
+int32_t aoti_torch_library_impl(void *handle, const char *name, fake_boxed *kernel) {
+  return implement(handle, name, kernel, 0);
+}
+
+int32_t aoti_torch_delete_library_object(void *handle) {
+  static_cast<fake_library *>(handle)->deleted++;
+  return 0;
+}
+#endif
+
+#if FAKE_TORCH >= 214
+int32_t torch_library_impl(void *handle, const char *name, fake_boxed *kernel, uint64_t abi_version) {
+  return implement(handle, name, kernel, abi_version);
+}
+
+const char *torch_exception_get_what_without_backtrace() { return "the fake says why"; }
+#endif
+}

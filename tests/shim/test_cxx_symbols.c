@@ -1,0 +1,167 @@
+/* The deleted C++ functions: results, errors, and that borrowed tensors stay with the caller. */
+#include "tests/shim/world.h"
+
+#include "compat_table.h"
+
+#include <errno.h>
+
+struct cxx_call {
+  world_three_tensors *function;
+  void *output;
+  const void *mat_a, *mat_b;
+};
+static void make_call(void *user) {
+  struct cxx_call *call = user;
+  call->function(call->output, call->mat_a, call->mat_b);
+}
+static struct cxx_call prepare(world_three_tensors *function, struct world_operands *operands) {
+  return (struct cxx_call){function, &operands->tensor[0], &operands->tensor[1], &operands->tensor[2]};
+}
+static bool none_deleted(const struct world_operands *operands) {
+  return !operands->tensor[0].deleted && !operands->tensor[1].deleted && !operands->tensor[2].deleted;
+}
+static void quiet(void) {
+  EXPECT(sgl_compat_set_warnings(SGL_COMPAT_WARNINGS_OFF, NULL, 0) == SGL_COMPAT_OK);
+  EXPECT(sgl_jit_set_backend(SGL_JIT_BACKEND_REFERENCE, NULL, 0) == SGL_JIT_OK);
+}
+
+static void computes(const char *fake) {
+  EXPECT(world_torch(fake) != NULL);
+  quiet();
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  errno = 7;
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(errno == 7);
+  EXPECT(world_router_done(&operands));
+  EXPECT(none_deleted(&operands));
+  world_fused_a(&operands);
+  call = prepare(world_cxx_fused_a, &operands);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(world_fused_a_done(&operands));
+  EXPECT(none_deleted(&operands));
+}
+static void computes_2_6(void) {
+  computes("fake_torch26"); /* reading tensors is all that is needed */
+}
+static void computes_2_14(void) {
+  computes("fake_torch");
+}
+static void works(void) {
+  world_child(computes_2_6);
+  world_child(computes_2_14);
+}
+
+static void fails(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  quiet();
+  struct world_operands operands;
+  world_router(&operands);
+  operands.tensor[2].dtype = FAKE_FLOAT32;
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(world_throws(make_call, &call));
+  EXPECT_CONTAINS(world_type, "fake_c10_error");
+  EXPECT(none_deleted(&operands));
+  EXPECT(operands.output[0] == 0.0f);
+  operands.tensor[2].broken = 1; /* an undefined tensor */
+  EXPECT(world_throws(make_call, &call));
+  EXPECT_CONTAINS(world_what, "dsv3_router_gemm: mat_b");
+  EXPECT(none_deleted(&operands));
+  call.mat_a = NULL;
+  EXPECT(world_throws(make_call, &call));
+  EXPECT_CONTAINS(world_what, "mat_a");
+}
+static void errors(void) {
+  world_child(fails);
+}
+
+static void no_torch_then_torch(void) {
+  quiet();
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(world_throws(make_call, &call));
+  EXPECT(strcmp(world_type, "St13runtime_error") == 0);
+  EXPECT_CONTAINS(world_what, "dsv3_router_gemm");
+  EXPECT_CONTAINS(world_what, "torch");
+  EXPECT(operands.output[0] == 0.0f);
+  EXPECT(world_torch("fake_torch") != NULL);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(world_router_done(&operands));
+}
+static void without_torch(void) {
+  world_child(no_torch_then_torch);
+}
+
+/* --- other definitions ----------------------------------------------------------------------------------------------
+ */
+
+static void expect_forwarded(void *wheel) {
+  int *calls = wheel ? (int *)dlsym(wheel, "old_wheel_calls") : NULL;
+  EXPECT(calls != NULL);
+  if (!calls)
+    return;
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(world_stderr(make_call, &call)[0] == '\0'); /* no warning */
+  EXPECT(*calls == 1 && operands.output[0] == 0.0f);
+  call.function = world_cxx_fused_a;
+  EXPECT(world_stderr(make_call, &call)[0] == '\0');
+  EXPECT(*calls == 101);
+}
+static void wheel_before_the_call(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  expect_forwarded(world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_LOCAL));
+}
+static void wheel_after_a_call(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  quiet();
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(world_router_done(&operands)); /* served here: there was nobody else */
+  expect_forwarded(world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_LOCAL));
+}
+static void wheel_without_torch(void) {
+  expect_forwarded(world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_GLOBAL));
+}
+static void old_wheel(void) {
+  world_child(wheel_before_the_call);
+  world_child(wheel_after_a_call);
+  world_child(wheel_without_torch);
+}
+
+static void copy(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  quiet();
+  void *other = world_load("fake_copy_of_us", "libsgl_kernel_compat.so.0", RTLD_LOCAL);
+  int *calls = other ? (int *)dlsym(other, "copy_calls") : NULL;
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(calls && *calls == 0);
+  EXPECT(world_router_done(&operands));
+}
+static void copy_of_us(void) {
+  world_child(copy);
+}
+
+/* Every C++ function that the catalog promises is one that this test calls. */
+static void table(void) {
+  CU_ASSERT_EQUAL(compat_entries_count, 2);
+  for (unsigned i = 0; i < compat_entries_count; i++) {
+    CU_ASSERT_EQUAL(compat_entries[i].parameters, 3);
+    CU_ASSERT(dlsym(RTLD_DEFAULT, compat_entries[i].mangled) == (void *)world_cxx_router ||
+              dlsym(RTLD_DEFAULT, compat_entries[i].mangled) == (void *)world_cxx_fused_a);
+  }
+}
+
+static const struct unit_test tests[] = {
+    {"works", works},         {"errors", errors},         {"without_torch", without_torch},
+    {"old_wheel", old_wheel}, {"copy_of_us", copy_of_us}, {"table", table},
+};
+UNIT_MAIN("shim.cxx_symbols", tests)

@@ -1,0 +1,131 @@
+/* Finding torch's C functions. */
+#include "shim/torch_abi.h"
+
+#include "tests/shim/world.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static void without_torch(void) {
+  errno = 7;
+  EXPECT(torch_abi_get() == NULL);
+  EXPECT(errno == 7);
+  EXPECT(torch_abi_get() == NULL);
+  void *stream;
+  EXPECT(!torch_abi_cuda_stream(0, &stream));
+}
+static void absent(void) {
+  world_child(without_torch);
+}
+
+static void torch_comes_later(void) {
+  EXPECT(torch_abi_get() == NULL);
+  EXPECT(world_torch("fake_torch") != NULL);
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch != NULL);
+  EXPECT(torch && torch->dtype_bfloat16 == FAKE_BFLOAT16 && torch->dtype_float32 == FAKE_FLOAT32);
+  EXPECT(torch && torch->device_type_cpu == FAKE_CPU && torch->device_type_cuda == FAKE_CUDA);
+  EXPECT(torch_abi_get() == torch);
+}
+static void later(void) {
+  world_child(torch_comes_later);
+}
+
+static void found_in(const char *file, int mode) {
+  void *handle = world_load("fake_torch", file, mode);
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch != NULL);
+  EXPECT(handle && torch && (void *)torch->check == dlsym(handle, "aoti_torch_check"));
+}
+static void plain_name(void) {
+  found_in("libtorch_cpu.so", RTLD_LOCAL);
+}
+static void versioned_name(void) {
+  found_in("libtorch_cpu.so.2.14", RTLD_LOCAL);
+}
+static void global_scope(void) {
+  found_in("whatever.so", RTLD_GLOBAL);
+}
+static void other_name(void) {
+  EXPECT(world_load("fake_torch", "libtorch_cpu_of_mine.so", RTLD_LOCAL) != NULL);
+  EXPECT(torch_abi_get() == NULL);
+}
+static void names(void) {
+  world_child(plain_name);
+  world_child(versioned_name);
+  world_child(global_scope);
+  world_child(other_name);
+}
+
+static void torch_2_6(void) {
+  EXPECT(world_torch("fake_torch26") != NULL);
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch && torch->get_sizes && torch->check);
+  EXPECT(torch && !torch->library_def && !torch->library_impl && !torch->library_init_fragment &&
+         !torch->library_init_impl && !torch->delete_library_object && !torch->library_impl_versioned);
+  EXPECT(torch && torch_abi_what(torch)[0] == '\0');
+}
+static void torch_2_8(void) {
+  EXPECT(world_torch("fake_torch28") != NULL);
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch && torch->library_def && torch->library_impl && !torch->library_impl_versioned);
+  EXPECT(torch && torch_abi_what(torch)[0] == '\0');
+}
+static void torch_2_14(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch && torch->library_def && torch->library_impl_versioned);
+  EXPECT(torch && strcmp(torch_abi_what(torch), "the fake says why") == 0);
+}
+static void versions(void) {
+  world_child(torch_2_6);
+  world_child(torch_2_8);
+  world_child(torch_2_14);
+}
+
+static void streams(void) {
+  struct fake_state *state = world_torch("fake_torch");
+  void *stream = NULL;
+  EXPECT(!torch_abi_cuda_stream(3, &stream)); /* a torch without CUDA */
+  void *cuda = world_load("fake_torch_cuda", "libtorch_cuda.so", RTLD_LOCAL);
+  void (*use)(struct fake_state *) = cuda ? (void (*)(struct fake_state *))dlsym(cuda, "fake_cuda_use") : NULL;
+  EXPECT(use != NULL);
+  if (!use)
+    return;
+  use(state);
+  EXPECT(torch_abi_cuda_stream(3, &stream) && stream == (void *)0x5 && state->stream_device == 3);
+  state->stream_fails = 1;
+  EXPECT(!torch_abi_cuda_stream(3, &stream));
+}
+static void stream(void) {
+  world_child(streams);
+}
+
+static pthread_barrier_t start;
+static void *resolve(void *unused) {
+  (void)unused;
+  pthread_barrier_wait(&start);
+  return (void *)torch_abi_get();
+}
+static void many_threads(void) {
+  enum { THREADS = 16 };
+  EXPECT(world_torch("fake_torch") != NULL);
+  pthread_t thread[THREADS];
+  void *table[THREADS];
+  pthread_barrier_init(&start, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++)
+    pthread_create(&thread[i], NULL, resolve, NULL);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(thread[i], &table[i]);
+    EXPECT(table[i] != NULL && table[i] == table[0]);
+  }
+}
+static void threads(void) {
+  world_child(many_threads);
+}
+
+static const struct unit_test tests[] = {
+    {"absent", absent},     {"later", later},   {"names", names},
+    {"versions", versions}, {"stream", stream}, {"threads", threads},
+};
+UNIT_MAIN("shim.torch_abi", tests)

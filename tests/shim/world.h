@@ -1,0 +1,166 @@
+/* What the shim's tests share. The shim finds torch once in the life of a process, so each test runs in a child of its
+ * own: world_child(f) forks, runs f and fails the test when an EXPECT in it failed or the child died. */
+#ifndef SGL_TESTS_WORLD_H
+#define SGL_TESTS_WORLD_H
+
+#include "shim/include/sgl_kernel_compat.h"
+#include "tests/shim/fake_torch.h"
+#include "tests/unit.h"
+
+#include <dlfcn.h>
+#include <sgl_kernel_jit/sgl_kernel_jit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int world_failures;
+
+#define EXPECT(condition)                                                                                              \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      world_failures++;                                                                                                \
+      fprintf(stderr, "  %s:%d: %s\n", __FILE__, __LINE__, #condition);                                                \
+    }                                                                                                                  \
+  } while (0)
+#define EXPECT_CONTAINS(text, part)                                                                                    \
+  do {                                                                                                                 \
+    if (!strstr((text), (part))) {                                                                                     \
+      world_failures++;                                                                                                \
+      fprintf(stderr, "  %s:%d: \"%s\" does not contain \"%s\"\n", __FILE__, __LINE__, (text), (part));                \
+    }                                                                                                                  \
+  } while (0)
+
+static void world_child(void (*f)(void)) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    f();
+    fflush(NULL);
+    _exit(world_failures ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CU_ASSERT_EQUAL(status, 0);
+}
+
+/* The folder of the test programs, where the stand-ins lie too. */
+__attribute__((unused)) static const char *world_folder(void) {
+  static char folder[4096];
+  ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
+  folder[length > 0 ? length : 0] = '\0';
+  *strrchr(folder, '/') = '\0';
+  return folder;
+}
+
+/* Load a stand-in under another file name, as the loader of Python would: in no global scope unless mode says so. */
+__attribute__((unused)) static void *world_load(const char *fake, const char *name, int mode) {
+  char folder[] = "/tmp/sgl-world-XXXXXX", target[4200], link[4200];
+  snprintf(target, sizeof target, "%s/%s.so", world_folder(), fake);
+  snprintf(link, sizeof link, "%s/%s", mkdtemp(folder), name);
+  void *handle = symlink(target, link) == 0 ? dlopen(link, RTLD_NOW | mode) : NULL;
+  if (!handle) {
+    world_failures++;
+    fprintf(stderr, "  cannot load %s: %s\n", link, dlerror());
+  }
+  unlink(link);
+  rmdir(folder);
+  return handle;
+}
+
+__attribute__((unused)) static struct fake_state *world_torch(const char *fake) {
+  void *handle = world_load(fake, "libtorch_cpu.so", RTLD_LOCAL);
+  fake_state_function *state = handle ? (fake_state_function *)dlsym(handle, "fake_torch_state") : NULL;
+  return state ? state() : NULL;
+}
+
+/* Run f(argument) under a C++ try. Returns whether a std::exception came; its text is in world_what, its mangled type
+ * in world_type. */
+static char world_type[2048], world_what[2048];
+__attribute__((unused)) static bool world_throws(void (*f)(void *), void *argument) {
+  static int (*catch_call)(void (*)(void *), void *, char *, char *, size_t);
+  if (!catch_call) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/fake_catch.so", world_folder());
+    void *handle = dlopen(path, RTLD_NOW);
+    catch_call = handle ? (int (*)(void (*)(void *), void *, char *, char *, size_t))dlsym(handle, "catch_call") : NULL;
+  }
+  return catch_call && catch_call(f, argument, world_type, world_what, sizeof world_what) == 1;
+}
+
+/* The operands of a small router call and of a small fused A call: a [2, 256], b [16, 256]; every product is
+ * 2 * 3 * 256. */
+enum { WORLD_M = 2, WORLD_N = 16, WORLD_K = 256 };
+struct world_operands {
+  _Alignas(16) float output[WORLD_M * WORLD_N];
+  _Alignas(16) uint16_t output_bfloat16[WORLD_M * WORLD_N];
+  _Alignas(16) uint16_t a[WORLD_M * WORLD_K];
+  _Alignas(16) uint16_t b[WORLD_N * WORLD_K];
+  struct fake_tensor tensor[3]; /* output, mat_a, mat_b */
+};
+
+__attribute__((unused)) static void world_router(struct world_operands *operands) {
+  memset(operands, 0, sizeof *operands);
+  for (int i = 0; i < WORLD_M * WORLD_K; i++)
+    operands->a[i] = 0x4000; /* 2.0 */
+  for (int i = 0; i < WORLD_N * WORLD_K; i++)
+    operands->b[i] = 0x4040; /* 3.0 */
+  operands->tensor[0] =
+      (struct fake_tensor){operands->output, 2, {WORLD_M, WORLD_N}, {WORLD_N, 1}, FAKE_FLOAT32, FAKE_CPU, -1, 0, 0};
+  operands->tensor[1] =
+      (struct fake_tensor){operands->a, 2, {WORLD_M, WORLD_K}, {WORLD_K, 1}, FAKE_BFLOAT16, FAKE_CPU, -1, 0, 0};
+  operands->tensor[2] =
+      (struct fake_tensor){operands->b, 2, {WORLD_N, WORLD_K}, {WORLD_K, 1}, FAKE_BFLOAT16, FAKE_CPU, -1, 0, 0};
+}
+
+__attribute__((unused)) static void world_fused_a(struct world_operands *operands) {
+  world_router(operands);
+  operands->tensor[0].data = operands->output_bfloat16;
+  operands->tensor[0].dtype = FAKE_BFLOAT16;
+  operands->tensor[2] =
+      (struct fake_tensor){operands->b, 2, {WORLD_K, WORLD_N}, {1, WORLD_K}, FAKE_BFLOAT16, FAKE_CPU, -1, 0, 0};
+}
+
+__attribute__((unused)) static bool world_router_done(const struct world_operands *operands) {
+  for (int i = 0; i < WORLD_M * WORLD_N; i++)
+    if (operands->output[i] != 2.0f * 3.0f * WORLD_K)
+      return false;
+  return true;
+}
+
+__attribute__((unused)) static bool world_fused_a_done(const struct world_operands *operands) {
+  for (int i = 0; i < WORLD_M * WORLD_N; i++)
+    if (operands->output_bfloat16[i] != 0x44c0) /* 1536.0 */
+      return false;
+  return true;
+}
+
+/* The deleted C++ functions, as the linker sees them. */
+typedef void world_three_tensors(void *output, const void *mat_a, const void *mat_b);
+extern world_three_tensors world_cxx_router __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
+extern world_three_tensors world_cxx_fused_a __asm__("_Z17dsv3_fused_a_gemmRN2at6TensorERKS0_S3_");
+
+/* What goes to stderr while f(argument) runs, cut to the size of the buffer; it stays valid until the next call. */
+__attribute__((unused)) static const char *world_stderr(void (*f)(void *), void *argument) {
+  static char text[8192];
+  FILE *file = tmpfile();
+  int saved = dup(2);
+  dup2(fileno(file), 2);
+  f(argument);
+  dup2(saved, 2);
+  close(saved);
+  rewind(file);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  return text;
+}
+
+__attribute__((unused)) static int world_lines(const char *text) {
+  int lines = 0;
+  for (; *text; text++)
+    lines += *text == '\n';
+  return lines;
+}
+
+#endif
