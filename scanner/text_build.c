@@ -1,0 +1,176 @@
+/* Paths of deleted sources, tests and benchmarks: whoever builds or runs them by path gets "file not found". */
+#include "scanner/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_PARTS 16
+
+/* The path that ends in a file name of the text, its parts from the last to the first. */
+struct entry {
+  struct {
+    const char *text;
+    size_t length;
+  } parts[MOST_PARTS];
+  size_t count;
+  size_t written; /* parts of the path as it is written, before those of a joined one */
+  bool relative;  /* the written path begins with a name: it starts from the folder of the file that has it */
+};
+
+static bool part_byte(uint8_t c) {
+  return text_word_byte(c) || c == '.' || c == '-' || c == '+';
+}
+
+static bool quote(uint8_t c) {
+  return c == '\'' || c == '"';
+}
+
+static void add_part(struct entry *entry, const void *text, size_t length) {
+  bool here = length == 1 && *(const char *)text == '.';
+  if (length && !here && entry->count < MOST_PARTS) {
+    entry->parts[entry->count].text = text;
+    entry->parts[entry->count++].length = length;
+  }
+}
+
+/* Reads "/part/part" backwards from `at`; returns where it stopped. */
+static size_t read_parts(const uint8_t *bytes, size_t at, struct entry *entry) {
+  while (at > 0 && (bytes[at - 1] == '/' || bytes[at - 1] == '\\')) {
+    size_t end = at - 1, first = end;
+    while (first > 0 && part_byte(bytes[first - 1]))
+      first--;
+    if (first == end)
+      return end; /* "/part" or "${folder}/part" */
+    add_part(entry, bytes + first, end - first);
+    at = first;
+  }
+  return at;
+}
+
+/* "gemm", "x.cu"   "gemm" / "x.cu"   "gemm/" + "x.cu": the string before, joined to this one. */
+static size_t joined_string(const uint8_t *bytes, size_t at) {
+  if (at == 0 || !quote(bytes[at - 1]))
+    return SIZE_MAX;
+  size_t i = at - 1;
+  unsigned operators = 0;
+  while (i > 0 && (strchr(" \t\r\n,+/", bytes[i - 1]))) {
+    i--;
+    operators += bytes[i] == ',' || bytes[i] == '+' || bytes[i] == '/';
+  }
+  return operators == 1 && i > 0 && quote(bytes[i - 1]) ? i - 1 : SIZE_MAX;
+}
+
+static void read_entry(const uint8_t *bytes, size_t at, size_t length, struct entry *entry) {
+  *entry = (struct entry){0};
+  add_part(entry, bytes + at, length);
+  size_t start = read_parts(bytes, at, entry);
+  entry->written = entry->count;
+  entry->relative = start == 0 || !strchr("/\\})>@", bytes[start]) || (bytes[start] != '/' && bytes[start] != '\\');
+  if (start > 0 && strchr("})>", bytes[start - 1]))
+    entry->relative = false;
+  size_t before = start;
+  while ((before = joined_string(bytes, before)) != SIZE_MAX) {
+    if (before > 0 && (bytes[before - 1] == '/' || bytes[before - 1] == '\\'))
+      before--;
+    size_t first = before;
+    while (first > 0 && part_byte(bytes[first - 1]))
+      first--;
+    add_part(entry, bytes + first, before - first);
+    before = read_parts(bytes, first, entry);
+  }
+}
+
+static bool ends_with(const struct entry *entry, size_t count, const char *wanted) {
+  size_t end = strlen(wanted);
+  for (size_t i = 0; i < count; i++) {
+    size_t first = end;
+    while (first > 0 && wanted[first - 1] != '/')
+      first--;
+    if (entry->parts[i].length != end - first || memcmp(entry->parts[i].text, wanted + first, end - first) != 0)
+      return false;
+    if (first == 0)
+      return true;
+    end = first - 1;
+  }
+  return false;
+}
+
+/* Does the path end in `wanted`, as it is written, joined from strings, or below the folder of the file that has it? */
+static bool matches(const struct text_view *view, const struct entry *entry, const char *wanted) {
+  if (ends_with(entry, entry->count, wanted) || ends_with(entry, entry->written, wanted))
+    return true;
+  if (!entry->relative)
+    return false;
+  struct entry below = *entry;
+  below.count = entry->written;
+  const char *folder = strrchr(view->path, '/');
+  for (const char *end = folder; end && below.count < MOST_PARTS;) {
+    const char *first = end;
+    while (first > view->path && first[-1] != '/')
+      first--;
+    add_part(&below, first, (size_t)(end - first));
+    end = first > view->path ? first - 1 : NULL;
+  }
+  return ends_with(&below, below.count, wanted);
+}
+
+/* In Python, only a string that ends with the path is one; other texts have no such mark. */
+static bool ends_as_path(const struct text_view *view, size_t end, bool python) {
+  uint8_t next = end < view->size ? view->bytes[end] : ' ';
+  if (python)
+    return quote(next);
+  return !text_word_byte(next) && next != '/' && next != '-' &&
+         !(next == '.' && end + 1 < view->size && text_word_byte(view->bytes[end + 1]));
+}
+
+static void find_path(const struct text_view *view, const struct catalog_symbol *symbol, const char *path,
+                      const char *wanted, bool python) {
+  const char *slash = strrchr(path, '/');
+  const char *base = slash ? slash + 1 : path;
+  size_t length = strlen(base);
+  const uint8_t *at = view->bytes, *end = view->bytes + view->size;
+  for (; length && (at = memmem(at, (size_t)(end - at), base, length)); at += length) {
+    size_t offset = (size_t)(at - view->bytes);
+    struct entry entry;
+    if ((offset > 0 && part_byte(at[-1])) || !ends_as_path(view, offset + length, python))
+      continue;
+    read_entry(view->bytes, offset, length, &entry);
+    if (!matches(view, &entry, wanted))
+      continue;
+    bool prose = view->kind == TEXT_DOC || view->classes[offset] == CLASS_COMMENT;
+    text_find(view, offset, symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
+              prose ? "names a deleted file; for information" : "names a deleted file; take it out by hand");
+  }
+}
+
+void text_build_view(const struct text_view *view) {
+  bool python = view->kind == TEXT_PYTHON;
+  if (view->kind == TEXT_NOTHING || view->kind == TEXT_CXX)
+    return; /* in C++ it would be an #include, which is no result */
+  for (unsigned i = 0; i < view->scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &view->scan->catalog->symbols[i];
+    if (!rules_layer_removed(view->scan, symbol, CATALOG_LAYER_SOURCES))
+      continue;
+    for (unsigned k = 0; k < symbol->sources_count; k++)
+      find_path(view, symbol, symbol->sources[k], symbol->sources[k], python);
+    for (unsigned k = 0; k < symbol->tests_count + symbol->benchmarks_count; k++) {
+      const char *path = k < symbol->tests_count ? symbol->tests[k] : symbol->benchmarks[k - symbol->tests_count];
+      char *wanted = scan_format("sgl-kernel/%s", path);
+      find_path(view, symbol, path, wanted, python);
+      free(wanted);
+    }
+  }
+}
+
+void text_build_entries(const struct scan *scan, const struct source_file *file, struct result *result) {
+  struct text_view view = {.scan = scan,
+                           .result = result,
+                           .path = file->path,
+                           .bytes = file->bytes,
+                           .size = file->size,
+                           .kind = TEXT_PYTHON,
+                           .style = STYLE_HASH};
+  text_classify(&view);
+  text_build_view(&view);
+  free(view.classes);
+}
