@@ -129,7 +129,7 @@ $(B)/bin/sgl-catalog: $(CATALOG_TOOL_OBJS) $(CATALOG_OBJS)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs libcyaml)
 
 # One run lints and writes all tables; a lint error stops the build.
-$(B)/gen/stamp: catalog/removals.yaml $(B)/bin/sgl-catalog
+$(B)/gen/stamp: catalog/removals.yaml catalog/prelude.h.in $(B)/bin/sgl-catalog
 	@mkdir -p $(@D)
 	$(B)/bin/sgl-catalog generate catalog/removals.yaml $(B)/gen
 	@touch $@

@@ -32,12 +32,13 @@ enum catalog_platform {
   CATALOG_CPU,
 };
 
-/* When one layer of a name left on one platform. */
+/* When one layer of a name left on one platform; or, with first_without NULL and the other strings empty, that it is
+ * still there on that platform, although it left on CUDA. */
 struct catalog_removal {
   enum catalog_layer layer;
   enum catalog_platform platform;
   const char *last_with;     /* last kernel release with it */
-  const char *first_without; /* first kernel release without it; optional while CATALOG_PLANNED */
+  const char *first_without; /* first kernel release without it; optional */
   const char *change;        /* pull request, "#30280" */
   const char *commit;        /* optional, abbreviated hash */
   const char *date;          /* merge date, YYYY-MM-DD */

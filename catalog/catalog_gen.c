@@ -402,43 +402,47 @@ static void write_exports(FILE *out, const struct catalog *catalog, const char *
 /* --- cxx_prelude.c --------------------------------------------------------------------------------------------------
  */
 
+/* The line of the template that the declarations replace. */
+static const char declarations_mark[] = "@DECLARATIONS@\n";
+
+/* Lines of text as string literals, one a line, so that the generated file can be read. */
+static void literal_lines(FILE *out, const char *text, size_t length) {
+  for (const char *at = text; at < text + length;) {
+    const char *newline = memchr(at, '\n', length - (size_t)(at - text));
+    const char *next = newline ? newline + 1 : text + length;
+    char *line = strndup(at, (size_t)(next - at));
+    fputs("    ", out);
+    literal(out, line ? line : "");
+    fputc('\n', out);
+    free(line);
+    at = next;
+  }
+}
+
 static void prelude_declaration(FILE *out, const struct catalog_symbol *symbol) {
   if (!symbol->cxx.declaration[0] || symbol->status == CATALOG_PLANNED)
     return;
-  if (symbol->cxx.scope[0])
-    fprintf(out, "namespace %s { %s; }\n", symbol->cxx.scope, symbol->cxx.declaration);
-  else
-    fprintf(out, "%s;\n", symbol->cxx.declaration);
+  char *line = NULL;
+  int length = symbol->cxx.scope[0]
+                   ? asprintf(&line, "namespace %s { %s; }\n", symbol->cxx.scope, symbol->cxx.declaration)
+                   : asprintf(&line, "%s;\n", symbol->cxx.declaration);
+  if (length > 0)
+    literal_lines(out, line, (size_t)length);
+  free(length < 0 ? NULL : line);
 }
 
 static void write_prelude(FILE *out, const struct catalog *catalog, const char *prelude) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *whole = open_memstream(&text, &size);
-  if (!whole)
-    return;
-  fputs(prelude, whole);
+  const char *mark = strstr(prelude, declarations_mark); /* catalog_generate has looked for it */
+  const char *rest = mark + sizeof declarations_mark - 1;
+  banner(out, "/* ", " */");
+  fputs("#include <stddef.h>\n\nextern const char cxx_prelude[];\nextern const size_t cxx_prelude_size; /* without the "
+        "final NUL */\n\nconst char cxx_prelude[] =\n",
+        out);
+  literal_lines(out, prelude, (size_t)(mark - prelude));
   for (unsigned i = 0; i < catalog->symbols_count; i++)
-    prelude_declaration(whole, &catalog->symbols[i]);
-  if (fclose(whole) == 0) {
-    banner(out, "/* ", " */");
-    fputs("#include <stddef.h>\n\nextern const char cxx_prelude[];\nextern const size_t cxx_prelude_size; /* without "
-          "the final NUL */\n\nconst char cxx_prelude[] =\n",
-          out);
-    for (char *line = text; *line;) { /* one literal a line, so that the file can be read */
-      char *end = strchr(line, '\n');
-      char *next = end ? end + 1 : line + strlen(line);
-      char kept = *next;
-      *next = '\0';
-      fputs("    ", out);
-      literal(out, line);
-      fputc('\n', out);
-      *next = kept;
-      line = next;
-    }
-    fputs("    \"\";\nconst size_t cxx_prelude_size = sizeof cxx_prelude - 1;\n", out);
-  }
-  free(text);
+    prelude_declaration(out, &catalog->symbols[i]);
+  literal_lines(out, rest, strlen(rest));
+  fputs("    \"\";\nconst size_t cxx_prelude_size = sizeof cxx_prelude - 1;\n", out);
 }
 
 /* --- all of them ----------------------------------------------------------------------------------------------------
@@ -456,7 +460,9 @@ enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 bool catalog_generate(const struct catalog *catalog, const char *prelude, const char *directory, char *message,
                       size_t message_size) {
   char *temporary[OUTPUTS] = {NULL}, *final[OUTPUTS] = {NULL};
-  bool ok = true;
+  bool ok = strstr(prelude, declarations_mark) != NULL;
+  if (!ok)
+    snprintf(message, message_size, "prelude.h.in: the line @DECLARATIONS@ is missing");
   for (int i = 0; i < OUTPUTS && ok; i++) {
     if (asprintf(&final[i], "%s/%s", directory, outputs[i].name) < 0)
       final[i] = NULL;

@@ -442,7 +442,9 @@ static void check_stage(struct lint *lint) {
   bool served = catalog_jit_route(symbol) != NULL;
   if (symbol->stage[0] && index_of(stages, 4, symbol->stage) < 0)
     fault(lint, field_of(lint, "stage"), "stage: '%s' is none of silent, warn, error, tombstone", symbol->stage);
-  else if (symbol->stage[0] && served == (strcmp(symbol->stage, "tombstone") == 0))
+  else if (symbol->status == CATALOG_PLANNED && strcmp(symbol->stage, "silent") != 0)
+    fault(lint, field_of(lint, "stage"), "stage: a planned row is silent");
+  else if (symbol->status != CATALOG_PLANNED && symbol->stage[0] && served == (strcmp(symbol->stage, "tombstone") == 0))
     fault(lint, field_of(lint, "stage"),
           served ? "stage: a name with a jit route is no tombstone"
                  : "stage: a name without a jit route is a tombstone");

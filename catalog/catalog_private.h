@@ -25,7 +25,7 @@ bool catalog_mangle(const struct catalog_cxx *cxx, char *mangled, size_t mangled
                     char *error, size_t error_size);
 
 /* catalog_gen.c: writes all generated files into the existing folder `directory`: first each to a temporary file, then
- * all are renamed. `prelude` is the fixed part of the C++ prelude. False after one line into message; then no file of
+ * all are renamed. `prelude` is the text of prelude.h.in. False after one line into message; then no file of
  * the folder has changed, but for a failing rename. */
 bool catalog_generate(const struct catalog *catalog, const char *prelude, const char *directory, char *message,
                       size_t message_size);
