@@ -44,8 +44,9 @@ static json_t *message(const char *text) {
   return json_pack("{s:o}", "text", text_value(text));
 }
 
+/* Adds a line. */
 static void append_text(char **text, const char *more) {
-  char *longer = scan_format("%s%s%s", *text, **text ? " " : "", more);
+  char *longer = scan_format("%s%s%s", *text, **text ? "\n" : "", more);
   free(*text);
   *text = longer;
 }
@@ -95,13 +96,19 @@ static char *help_text(const struct catalog_symbol *symbol) {
                          route->module, route->name);
     else
       line = scan_format("Replacement: %s.%s.", route->module, route->name);
+    if (*route->note) {
+      char *with_note = scan_format("%s Note: %s", line, route->note);
+      free(line);
+      line = with_note;
+    }
     append_text(&text, line);
     free(line);
-    if (*route->note)
-      append_text(&text, route->note);
   }
-  for (unsigned i = 0; i < symbol->traps_count; i++)
-    append_text(&text, symbol->traps[i]);
+  for (unsigned i = 0; i < symbol->traps_count; i++) {
+    char *line = scan_format("Mind: %s", symbol->traps[i]);
+    append_text(&text, line);
+    free(line);
+  }
   if (!*text)
     append_text(&text, "No replacement is known.");
   return text;
@@ -127,36 +134,23 @@ static size_t used_rule(const struct catalog *catalog, const struct catalog_symb
   return indexes[position] - 1;
 }
 
-/* Stays the same when lines are added above: rule, path, the line's text without the space around it, and how many
- * equal ones come before it in the file. */
-static void fingerprint(const struct source_file *file, const struct finding *finding, char out[33]) {
-  const uint8_t *line = file->bytes, *end = file->bytes + file->size;
-  for (uint32_t i = 1; i < finding->line && line; i++) {
-    const uint8_t *newline = memchr(line, '\n', (size_t)(end - line));
-    line = newline ? newline + 1 : NULL;
-  }
-  size_t length = 0;
-  if (line) {
-    const uint8_t *newline = memchr(line, '\n', (size_t)(end - line));
-    const uint8_t *stop = newline ? newline : end;
-    while (line < stop && (*line == ' ' || *line == '\t'))
-      line++;
-    while (stop > line && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r'))
-      stop--;
-    length = (size_t)(stop - line);
-  }
+/* Stays the same when lines are added above: rule, path, and the line's text without the space around it. */
+static XXH128_hash_t fingerprint(const struct source_file *file, const struct finding *finding, size_t start,
+                                 size_t end) {
+  while (start < end && (file->bytes[start] == ' ' || file->bytes[start] == '\t'))
+    start++;
+  while (end > start && strchr(" \t\r", file->bytes[end - 1]))
+    end--;
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
   XXH3_128bits_update(&state, finding->symbol->id, strlen(finding->symbol->id) + 1);
   XXH3_128bits_update(&state, file->path, strlen(file->path) + 1);
-  if (length)
-    XXH3_128bits_update(&state, line, length);
-  XXH128_hash_t hash = XXH3_128bits_digest(&state);
-  snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+  if (end > start)
+    XXH3_128bits_update(&state, file->bytes + start, end - start);
+  return XXH3_128bits_digest(&state);
 }
 
-static json_t *artifact(const struct scan *scan, size_t root, const char *path) {
-  (void)scan;
+static json_t *artifact(size_t root, const char *path) {
   char *uri = uri_encode("", path, ""), *base = root ? scan_format("SRCROOT%zu", root + 1) : scan_format("SRCROOT");
   json_t *object = json_pack("{s:s, s:s}", "uri", uri, "uriBaseId", base);
   free(uri);
@@ -164,28 +158,29 @@ static json_t *artifact(const struct scan *scan, size_t root, const char *path) 
   return object;
 }
 
-static json_t *location(const struct scan *scan, size_t root, const char *path) {
-  return json_pack("{s:{s:o}}", "physicalLocation", "artifactLocation", artifact(scan, root, path));
+static json_t *location(size_t root, const char *path) {
+  return json_pack("{s:{s:o}}", "physicalLocation", "artifactLocation", artifact(root, path));
 }
 
 /* Length of the name at the finding; names are ASCII. */
-static uint32_t name_length(const struct source_file *file, const struct finding *finding) {
-  const uint8_t *at = file->bytes, *end = file->bytes + file->size;
-  for (uint32_t i = 1; i < finding->line && at; i++) {
-    const uint8_t *newline = memchr(at, '\n', (size_t)(end - at));
-    at = newline ? newline + 1 : NULL;
-  }
-  uint32_t length = 0;
-  if (at)
-    for (at += finding->column - 1; at < end && (*at == '_' || (*at >= '0' && *at <= '9') ||
-                                                 (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z'));
-         at++)
-      length++;
-  return length ? length : 1;
+static uint32_t name_length(const struct source_file *file, size_t at, size_t end) {
+  size_t stop = at;
+  while (stop < end && (file->bytes[stop] == '_' || (file->bytes[stop] >= '0' && file->bytes[stop] <= '9') ||
+                        (file->bytes[stop] >= 'a' && file->bytes[stop] <= 'z') ||
+                        (file->bytes[stop] >= 'A' && file->bytes[stop] <= 'Z')))
+    stop++;
+  return stop > at ? (uint32_t)(stop - at) : 1;
 }
 
-static json_t *one_result(const struct scan *scan, size_t root, const struct source_file *file, size_t number,
-                          size_t rule_index) {
+static json_t *region(const struct source_file *file, const struct finding *finding, size_t start, size_t end) {
+  uint32_t column = report_column(file, finding, start, end, true);
+  uint32_t length = name_length(file, start + (finding->column - 1), end);
+  return json_pack("{s:I, s:I, s:I}", "startLine", (json_int_t)finding->line, "startColumn", (json_int_t)column,
+                   "endColumn", (json_int_t)(column + length));
+}
+
+static json_t *one_result(size_t root, const struct source_file *file, const struct finding *finding, json_t *place,
+                          XXH128_hash_t print, unsigned ordinal, size_t rule_index) {
   static const char *const levels[] = {[LEVEL_ERROR] = "error", [LEVEL_WARNING] = "warning", [LEVEL_NOTE] = "note"};
   static const char *const verdicts[] = {
       [VERDICT_REWRITE] = "rewrite", [VERDICT_REPORT] = "report", [VERDICT_MENTION] = "mention"};
@@ -193,47 +188,54 @@ static json_t *one_result(const struct scan *scan, size_t root, const struct sou
       [EVIDENCE_AST] = "ast",           [EVIDENCE_LEXICAL] = "lexical", [EVIDENCE_STRING] = "string",
       [EVIDENCE_IMPORT] = "import",     [EVIDENCE_BUILD] = "build",     [EVIDENCE_ELF] = "elf",
       [EVIDENCE_NOTEBOOK] = "notebook", [EVIDENCE_TEXT] = "text"};
-  const struct finding *finding = &file->result.findings[number];
-  uint32_t column = report_column(file, finding, true);
-  json_t *place = location(scan, root, file->path);
-  json_object_set_new(json_object_get(place, "physicalLocation"), "region",
-                      json_pack("{s:I, s:I, s:I}", "startLine", (json_int_t)finding->line, "startColumn",
-                                (json_int_t)column, "endColumn", (json_int_t)(column + name_length(file, finding))));
-  char print[33], previous[33];
-  fingerprint(file, finding, print);
-  unsigned ordinal = 1;
-  for (size_t i = 0; i < number; i++) {
-    if (file->result.findings[i].symbol != finding->symbol)
-      continue;
-    fingerprint(file, &file->result.findings[i], previous);
-    ordinal += strcmp(print, previous) == 0;
-  }
-  char *value = scan_format("%s:%u", print, ordinal);
+  json_t *where = location(root, file->path);
+  json_object_set_new(json_object_get(where, "physicalLocation"), "region", place);
+  char *value =
+      scan_format("%016llx%016llx:%u", (unsigned long long)print.high64, (unsigned long long)print.low64, ordinal);
   json_t *result =
       json_pack("{s:s, s:I, s:s, s:o, s:[o], s:{s:s}, s:{s:s, s:s}}", "ruleId", finding->symbol->id, "ruleIndex",
                 (json_int_t)rule_index, "level", levels[finding->level], "message", message(finding->message),
-                "locations", place, "partialFingerprints", "sglMigrate/v1", value, "properties", "verdict",
+                "locations", where, "partialFingerprints", "sglMigrate/v1", value, "properties", "verdict",
                 verdicts[finding->verdict], "evidence", evidences[finding->evidence]);
   free(value);
   return result;
 }
 
-static void notification(json_t *list, const struct scan *scan, size_t root, const char *path, const char *level,
-                         const char *id, const char *text) {
+static void file_results(json_t *results, json_t *rules, size_t *indexes, const struct catalog *catalog, size_t root,
+                         const struct source_file *file) {
+  size_t count = file->result.findings_count, offset = 0, end;
+  uint32_t line = 1;
+  XXH128_hash_t *prints = scan_alloc(NULL, count * sizeof *prints);
+  for (size_t i = 0; i < count; i++) {
+    const struct finding *finding = &file->result.findings[i];
+    report_line(file, finding, &line, &offset, &end);
+    prints[i] = fingerprint(file, finding, offset, end);
+    unsigned ordinal = 1; /* tells equal lines of one file apart */
+    for (size_t k = 0; k < i; k++)
+      ordinal += XXH128_isEqual(prints[k], prints[i]) != 0;
+    size_t index = used_rule(catalog, finding->symbol, indexes, rules);
+    json_array_append_new(
+        results, one_result(root, file, finding, region(file, finding, offset, end), prints[i], ordinal, index));
+  }
+  free(prints);
+}
+
+static void notification(json_t *list, size_t root, const char *path, const char *level, const char *id,
+                         const char *text) {
   json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}, s:[o]}", "level", level, "message", message(text),
-                                        "descriptor", "id", id, "locations", location(scan, root, path)));
+                                        "descriptor", "id", id, "locations", location(root, path)));
 }
 
 static void notifications(json_t *list, const struct scan *scan, size_t root) {
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct result *result = &scan->files[i].result;
     if (result->coverage == COVERAGE_NONE)
-      notification(list, scan, root, scan->files[i].path, "error", "not-analysed", result->coverage_reason);
+      notification(list, root, scan->files[i].path, "error", "not-analysed", result->coverage_reason);
     else if (result->coverage == COVERAGE_PARTLY)
-      notification(list, scan, root, scan->files[i].path, "warning", "analysed-in-part", result->coverage_reason);
+      notification(list, root, scan->files[i].path, "warning", "analysed-in-part", result->coverage_reason);
   }
   for (size_t i = 0; i < scan->notes_count; i++)
-    notification(list, scan, root, scan->notes[i].path, scan->notes[i].failed ? "error" : "note",
+    notification(list, root, scan->notes[i].path, scan->notes[i].failed ? "error" : "note",
                  scan->notes[i].failed ? "not-analysed" : "not-entered", scan->notes[i].reason);
 }
 
@@ -263,10 +265,7 @@ bool report_sarif(const struct scan *scans, size_t count) {
     free(base);
     free(uri);
     for (size_t i = 0; i < scan->files_count; i++)
-      for (size_t k = 0; k < scan->files[i].result.findings_count; k++) {
-        size_t index = used_rule(catalog, scan->files[i].result.findings[k].symbol, indexes, rules);
-        json_array_append_new(results, one_result(scan, root, &scan->files[i], k, index));
-      }
+      file_results(results, rules, indexes, catalog, root, &scan->files[i]);
     notifications(notes, scan, root);
     report_count(scan, &totals);
   }
@@ -278,7 +277,7 @@ bool report_sarif(const struct scan *scans, size_t count) {
                           driver, "invocations", "executionSuccessful", 1, "exitCode", report_status(&totals),
                           "toolExecutionNotifications", notes, "originalUriBaseIds", bases, "columnKind",
                           "utf16CodeUnits", "results", results, "properties", "kernel", options->kernel, "to", route,
-                          "filesAnalysed", (json_int_t)(totals.files - 0), "ignoredByGit", (json_int_t)totals.ignored);
+                          "filesAnalysed", (json_int_t)totals.files, "ignoredByGit", (json_int_t)totals.ignored);
   json_t *log = json_pack("{s:s, s:s, s:[o]}", "$schema",
                           "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
                           "version", "2.1.0", "runs", run);

@@ -68,21 +68,26 @@ static size_t sequence_length(const uint8_t *at, size_t left) {
   return length;
 }
 
-uint32_t report_column(const struct source_file *file, const struct finding *finding, bool utf16) {
-  const uint8_t *line = file->bytes, *end = file->bytes + file->size;
-  for (uint32_t i = 1; i < finding->line && line; i++) {
-    const uint8_t *newline = memchr(line, '\n', (size_t)(end - line));
-    line = newline ? newline + 1 : NULL;
+void report_line(const struct source_file *file, const struct finding *finding, uint32_t *line, size_t *offset,
+                 size_t *end) {
+  const uint8_t *newline;
+  while (*line < finding->line && (newline = memchr(file->bytes + *offset, '\n', file->size - *offset))) {
+    *offset = (size_t)(newline - file->bytes) + 1;
+    (*line)++;
   }
-  if (!line)
-    return finding->column;
-  const uint8_t *name = line + (finding->column - 1);
-  if (name > end)
+  newline = *offset < file->size ? memchr(file->bytes + *offset, '\n', file->size - *offset) : NULL;
+  *end = newline ? (size_t)(newline - file->bytes) : file->size;
+}
+
+uint32_t report_column(const struct source_file *file, const struct finding *finding, size_t line_start,
+                       size_t line_end, bool utf16) {
+  size_t name = line_start + (finding->column - 1);
+  if (name > line_end)
     return finding->column;
   uint32_t column = 1;
-  for (const uint8_t *at = line; at < name;) {
-    size_t length = sequence_length(at, (size_t)(name - at));
-    bool mark = at == file->bytes && length == 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0;
+  for (size_t at = line_start; at < name;) {
+    size_t length = sequence_length(file->bytes + at, name - at);
+    bool mark = at == 0 && length == 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0;
     column += mark ? 0 : utf16 && length == 4 ? 2 : 1;
     at += length;
   }
@@ -102,12 +107,15 @@ void report_text(const struct scan *scan, bool mentions) {
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     char *path = report_path(scan, file->path);
+    uint32_t line = 1;
+    size_t offset = 0, end;
     for (size_t k = 0; k < file->result.findings_count; k++) {
       const struct finding *finding = &file->result.findings[k];
       if (finding->verdict == VERDICT_MENTION && !mentions)
         continue;
+      report_line(file, finding, &line, &offset, &end);
       print_plain(stdout, path);
-      printf(":%u:%u: %s%s%s %s: ", finding->line, report_column(file, finding, false),
+      printf(":%u:%u: %s%s%s %s: ", finding->line, report_column(file, finding, offset, end, false),
              colour ? verdict_colour(finding->verdict) : "", verdict_names[finding->verdict], colour ? "\x1b[0m" : "",
              finding->symbol->id);
       print_plain(stdout, finding->message);

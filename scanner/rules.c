@@ -15,6 +15,8 @@ struct rules {
   struct word *words;
   size_t words_count, words_capacity;
   size_t shortest, longest;
+  struct rules_file *files;
+  size_t files_count, files_capacity;
 };
 
 static bool word_byte(uint8_t c) {
@@ -49,6 +51,56 @@ static void add_word(struct rules *rules, const char *text, const struct catalog
   rules->words[rules->words_count++] = (struct word){text, length, symbol};
 }
 
+static void add_file(struct rules *rules, char *path, const struct catalog_symbol *symbol) {
+  if (rules->files_count == rules->files_capacity) {
+    rules->files_capacity = rules->files_capacity ? 2 * rules->files_capacity : 64;
+    rules->files = scan_alloc(rules->files, rules->files_capacity * sizeof *rules->files);
+  }
+  const char *slash = strrchr(path, '/');
+  rules->files[rules->files_count++] = (struct rules_file){slash ? slash + 1 : path, path, symbol};
+}
+
+static int compare_files(const void *left, const void *right) {
+  const struct rules_file *a = left, *b = right;
+  int order = strcmp(a->base, b->base);
+  return order ? order : strcmp(a->symbol->id, b->symbol->id);
+}
+
+/* Tests and benchmarks are looked for below the kernel's folder: "tests/test_x.py" alone may be anybody's. */
+static void build_files(struct scan *scan, struct rules *rules) {
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    if (!rules_layer_removed(scan, symbol, CATALOG_LAYER_SOURCES))
+      continue;
+    for (unsigned k = 0; k < symbol->sources_count; k++)
+      add_file(rules, scan_format("%s", symbol->sources[k]), symbol);
+    for (unsigned k = 0; k < symbol->tests_count; k++)
+      add_file(rules, scan_format("sgl-kernel/%s", symbol->tests[k]), symbol);
+    for (unsigned k = 0; k < symbol->benchmarks_count; k++)
+      add_file(rules, scan_format("sgl-kernel/%s", symbol->benchmarks[k]), symbol);
+  }
+  if (rules->files_count)
+    qsort(rules->files, rules->files_count, sizeof *rules->files, compare_files);
+}
+
+const struct rules_file *rules_files(const struct scan *scan, const char *base, size_t length, size_t *count) {
+  const struct rules *rules = scan->rules;
+  size_t low = 0, high = rules->files_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (compare_text(rules->files[middle].base, strlen(rules->files[middle].base), base, length) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (*count = 0; low + *count < rules->files_count; (*count)++) {
+    const char *row = rules->files[low + *count].base;
+    if (compare_text(row, strlen(row), base, length) != 0)
+      break;
+  }
+  return *count ? &rules->files[low] : NULL;
+}
+
 void rules_build(struct scan *scan) {
   struct rules *rules = scan_alloc(NULL, sizeof *rules);
   *rules = (struct rules){0};
@@ -77,12 +129,17 @@ void rules_build(struct scan *scan) {
       rules->longest = word->length;
   }
   rules->words_count = kept;
+  build_files(scan, rules);
   scan->rules = rules;
 }
 
 void rules_free(struct scan *scan) {
-  if (scan->rules)
+  if (scan->rules) {
+    for (size_t i = 0; i < scan->rules->files_count; i++)
+      free(scan->rules->files[i].path);
+    free(scan->rules->files);
     free(scan->rules->words);
+  }
   free(scan->rules);
   scan->rules = NULL;
 }

@@ -180,6 +180,14 @@ bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *sy
  * symbol may have the same word; the one whose id equals the word wins. */
 size_t rules_next_name(const struct scan *scan, const uint8_t *bytes, size_t size, size_t from,
                        const struct catalog_symbol **symbol, size_t *length);
+/* Deleted sources, tests and benchmarks by file name, sorted by it; only of symbols whose sources are gone. */
+struct rules_file {
+  const char *base; /* "dsv3_fused_a_gemm.cu" */
+  char *path;       /* what a path to it ends in: "gemm/dsv3_fused_a_gemm.cu", "sgl-kernel/tests/test_x.py"; owned */
+  const struct catalog_symbol *symbol;
+};
+/* The first of the `count` rows with this file name, or NULL. */
+const struct rules_file *rules_files(const struct scan *scan, const char *base, size_t length, size_t *count);
 /* 1-based line and column of a byte offset; lines end at \n. */
 void rules_position(const uint8_t *bytes, size_t size, size_t offset, uint32_t *line, uint32_t *column);
 
@@ -248,8 +256,13 @@ int report_status(const struct totals *totals);
 void report_text(const struct scan *scan, bool mentions);
 /* What was not analysed, one line each on stderr. */
 void report_not_analysed(const struct scan *scan);
-/* 1-based column of a finding, in Unicode code points or in UTF-16 code units (an invalid byte counts as one). */
-uint32_t report_column(const struct source_file *file, const struct finding *finding, bool utf16);
+/* Where the line of a finding starts and ends in file->bytes (without \n). Asked in the order of the findings, it reads
+ * the file once: *line and *offset are the caller's, 1 and 0 at first. */
+void report_line(const struct source_file *file, const struct finding *finding, uint32_t *line, size_t *offset,
+                 size_t *end);
+/* 1-based column of a finding, in Unicode code points or in UTF-16 code units; an invalid byte counts as one. */
+uint32_t report_column(const struct source_file *file, const struct finding *finding, size_t line_start,
+                       size_t line_end, bool utf16);
 /* The path as the user would type it: the root joined with the relative path; owned by the caller. */
 char *report_path(const struct scan *scan, const char *path);
 /* Print a SARIF 2.1.0 log of all scans on stdout. */

@@ -26,8 +26,8 @@ enum text_kind {
 /* How comments look. */
 enum text_style { STYLE_HASH, STYLE_C, STYLE_DASH, STYLE_SEMICOLON, STYLE_PERCENT, STYLE_YAML };
 
-/* Class of a byte. */
-enum { CLASS_CODE, CLASS_COMMENT, CLASS_STRING, CLASS_HERE };
+/* Class of a byte; CLASS_BLOCK is added to those in a block scalar of YAML. */
+enum { CLASS_CODE, CLASS_COMMENT, CLASS_STRING, CLASS_HERE, CLASS_BLOCK };
 
 /* A text under analysis: a file, or the new side of one file of a patch. */
 struct text_view {
@@ -48,8 +48,6 @@ void text_run(struct text_view *view);
 
 /* text_lex.c: fills view->classes, which the caller frees. */
 void text_classify(struct text_view *view);
-/* The run of bytes of one class around `at`, without its quotes. */
-void text_region(const struct text_view *view, size_t at, size_t *start, size_t *end);
 
 enum text_owner {
   OWNER_NONE,     /* stands alone */
@@ -71,6 +69,8 @@ bool text_next(const struct text_view *view, size_t from, struct text_name *name
 /* Adds a finding at a byte offset, but for context lines of a patch. */
 void text_find(const struct text_view *view, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
                enum evidence evidence, const char *message);
+/* The start of the line, or 1000 bytes before: on a longer line, which no person wrote, what stands further away says
+ * nothing about the name. */
 size_t text_line_start(const uint8_t *bytes, size_t at);
 size_t text_line_end(const uint8_t *bytes, size_t size, size_t at);
 bool text_word_byte(uint8_t c);

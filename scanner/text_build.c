@@ -115,50 +115,42 @@ static bool matches(const struct text_view *view, const struct entry *entry, con
 }
 
 /* In Python, only a string that ends with the path is one; other texts have no such mark. */
-static bool ends_as_path(const struct text_view *view, size_t end, bool python) {
+static bool ends_as_path(const struct text_view *view, size_t end) {
   uint8_t next = end < view->size ? view->bytes[end] : ' ';
-  if (python)
-    return quote(next);
-  return !text_word_byte(next) && next != '/' && next != '-' &&
-         !(next == '.' && end + 1 < view->size && text_word_byte(view->bytes[end + 1]));
+  return view->kind == TEXT_PYTHON ? quote(next) : next != '/' && next != '\\';
 }
 
-static void find_path(const struct text_view *view, const struct catalog_symbol *symbol, const char *path,
-                      const char *wanted, bool python) {
-  const char *slash = strrchr(path, '/');
-  const char *base = slash ? slash + 1 : path;
-  size_t length = strlen(base);
-  const uint8_t *at = view->bytes, *end = view->bytes + view->size;
-  for (; length && (at = memmem(at, (size_t)(end - at), base, length)); at += length) {
-    size_t offset = (size_t)(at - view->bytes);
-    struct entry entry;
-    if ((offset > 0 && part_byte(at[-1])) || !ends_as_path(view, offset + length, python))
-      continue;
-    read_entry(view->bytes, offset, length, &entry);
-    if (!matches(view, &entry, wanted))
-      continue;
-    bool prose = view->kind == TEXT_DOC || view->classes[offset] == CLASS_COMMENT;
-    text_find(view, offset, symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
-              prose ? "names a deleted file; for information" : "names a deleted file; take it out by hand");
-  }
+static void check_word(const struct text_view *view, size_t start, size_t end) {
+  size_t count;
+  const struct rules_file *file = rules_files(view->scan, (const char *)view->bytes + start, end - start, &count);
+  if (!file || !ends_as_path(view, end))
+    return;
+  struct entry entry;
+  read_entry(view->bytes, start, end - start, &entry);
+  bool prose = view->kind == TEXT_DOC || view->classes[start] == CLASS_COMMENT;
+  for (size_t i = 0; i < count; i++)
+    if (matches(view, &entry, file[i].path))
+      text_find(view, start, file[i].symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
+                prose ? "names a deleted file; for information" : "names a deleted file; take it out by hand");
 }
 
 void text_build_view(const struct text_view *view) {
-  bool python = view->kind == TEXT_PYTHON;
   if (view->kind == TEXT_NOTHING || view->kind == TEXT_CXX)
     return; /* in C++ it would be an #include, which is no result */
-  for (unsigned i = 0; i < view->scan->catalog->symbols_count; i++) {
-    const struct catalog_symbol *symbol = &view->scan->catalog->symbols[i];
-    if (!rules_layer_removed(view->scan, symbol, CATALOG_LAYER_SOURCES))
-      continue;
-    for (unsigned k = 0; k < symbol->sources_count; k++)
-      find_path(view, symbol, symbol->sources[k], symbol->sources[k], python);
-    for (unsigned k = 0; k < symbol->tests_count + symbol->benchmarks_count; k++) {
-      const char *path = k < symbol->tests_count ? symbol->tests[k] : symbol->benchmarks[k - symbol->tests_count];
-      char *wanted = scan_format("sgl-kernel/%s", path);
-      find_path(view, symbol, path, wanted, python);
-      free(wanted);
-    }
+  /* File names have a dot, and the words around one are soon found. */
+  const uint8_t *bytes = view->bytes, *dot = bytes;
+  while (view->size && (dot = memchr(dot, '.', (size_t)(bytes + view->size - dot)))) {
+    size_t start = (size_t)(dot - bytes), end = start;
+    while (start > 0 && part_byte(bytes[start - 1]))
+      start--;
+    while (end < view->size && part_byte(bytes[end]))
+      end++;
+    dot = bytes + end;
+    size_t stop = end;
+    while (stop > start && strchr(".-+", bytes[stop - 1])) /* the end of a sentence */
+      stop--;
+    if (stop > start)
+      check_word(view, start, stop);
   }
 }
 

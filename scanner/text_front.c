@@ -195,6 +195,34 @@ static bool sentence(const struct text_view *view, size_t start, size_t end) {
   return false;
 }
 
+/* A string or here-document: the bytes of one class around a name. */
+struct region {
+  size_t first, last;  /* all of it */
+  size_t start, end;   /* without its quotes */
+  bool program, prose; /* has an import statement; has more than one word */
+};
+
+/* The region around `at`; kept, because names come in order and often lie in the same one. */
+static void region_at(const struct text_view *view, size_t at, struct region *region) {
+  if (at >= region->first && at < region->last)
+    return;
+  uint8_t class = view->classes[at];
+  size_t first = at, last = at + 1;
+  while (first > 0 && view->classes[first - 1] == class)
+    first--;
+  while (last < view->size && view->classes[last] == class)
+    last++;
+  *region = (struct region){.first = first, .last = last, .start = first, .end = last};
+  if ((class & ~CLASS_BLOCK) == CLASS_STRING) {
+    while (region->start < at && strchr("'\"`", view->bytes[region->start]))
+      region->start++;
+    while (region->end > at + 1 && strchr("'\"`", view->bytes[region->end - 1]))
+      region->end--;
+  }
+  region->program = has_import(view, region->start, region->end);
+  region->prose = sentence(view, region->start, region->end);
+}
+
 /* Is the name printed by a command of this line? */
 static bool printed(const struct text_view *view, size_t at) {
   static const char *const commands[] = {"echo",    "printf", "message", "print", "info",
@@ -231,82 +259,80 @@ static bool whole_value(const struct text_view *view, const struct text_name *na
 }
 
 /* One name in a string or here-document. */
-static void name_in_region(const struct text_view *view, const struct text_name *name, bool values) {
-  size_t start, end;
-  text_region(view, name->at, &start, &end);
-  if (has_import(view, start, end)) {
-    if (python_comment(view, name->at))
-      mention(view, name);
-    else if (name->owner == OWNER_IMPORT)
-      report(view, name, EVIDENCE_STRING);
-    return; /* the rest of a program was asked of the Python front */
-  }
-  bool prose = sentence(view, start, end);
+static void name_in_region(const struct text_view *view, const struct text_name *name, struct region *region) {
+  region_at(view, name->at, region);
   if (name->owner == OWNER_IMPORT)
     report(view, name, EVIDENCE_STRING);
-  else if (name->owner != OWNER_NONE && !prose && values)
-    report(view, name, EVIDENCE_STRING);
-  else if (prose)
+  else if (region->program && python_comment(view, name->at))
     mention(view, name);
+  else if (region->program)
+    return; /* find_programs asked the Python front about it */
+  else if (region->prose)
+    mention(view, name);
+  else if (name->owner != OWNER_NONE)
+    report(view, name, EVIDENCE_STRING);
 }
 
 /* Each string and here-document once. */
 static void find_programs(const struct text_view *view) {
   for (size_t at = 0; at < view->size;) {
-    if (view->classes[at] != CLASS_STRING && view->classes[at] != CLASS_HERE) {
-      at++;
-      continue;
+    uint8_t class = view->classes[at] & ~CLASS_BLOCK;
+    struct region region = {0};
+    if (class == CLASS_STRING || class == CLASS_HERE) {
+      region_at(view, at, &region);
+      find_program(view, region.start, region.end);
     }
-    size_t start, end, stop = at;
-    text_region(view, at, &start, &end);
-    while (stop < view->size && view->classes[stop] == view->classes[at])
-      stop++;
-    find_program(view, start, end);
-    at = stop;
+    at = region.last > at ? region.last : at + 1;
+  }
+}
+
+static void name_in_script(const struct text_view *view, const struct text_name *name, struct region *region) {
+  switch (view->classes[name->at] & ~CLASS_BLOCK) {
+  case CLASS_COMMENT:
+    mention(view, name);
+    break;
+  case CLASS_STRING:
+  case CLASS_HERE:
+    name_in_region(view, name, region);
+    break;
+  default:
+    if (name->owner == OWNER_IMPORT)
+      report(view, name, EVIDENCE_IMPORT);
+    else if (printed(view, name->at))
+      mention(view, name);
+    else if (name->owner != OWNER_NONE)
+      report(view, name, EVIDENCE_LEXICAL);
   }
 }
 
 static void run_script(const struct text_view *view) {
   find_programs(view);
+  struct region region = {0};
   struct text_name name;
-  for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length) {
-    switch (view->classes[name.at]) {
-    case CLASS_COMMENT:
-      mention(view, &name);
-      break;
-    case CLASS_STRING:
-    case CLASS_HERE:
-      name_in_region(view, &name, true);
-      break;
-    default:
-      if (name.owner != OWNER_NONE && !(name.owner != OWNER_IMPORT && printed(view, name.at)))
-        report(view, &name, name.owner == OWNER_IMPORT ? EVIDENCE_IMPORT : EVIDENCE_LEXICAL);
-      else if (printed(view, name.at))
-        mention(view, &name);
-    }
-  }
+  for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length)
+    name_in_script(view, &name, &region);
 }
 
-/* Outside of programs and comments, keys and values are data. */
+/* Block scalars are scripts; outside of them, of programs and of comments, keys and values are data. */
 static void run_yaml(const struct text_view *view) {
   find_programs(view);
-  for (size_t line = 0; line < view->size;) { /* programs without quotes: block scalars, and "shell: python" steps */
-    size_t end = line;
-    while (end < view->size && view->classes[end] == CLASS_CODE)
+  for (size_t start = 0; start < view->size;) { /* programs without quotes, as a step with "shell: python" has them */
+    size_t end = start;
+    while (end < view->size && view->classes[end] == view->classes[start])
       end++;
-    if (end > line && has_import(view, line, end))
-      find_program(view, line, end);
-    line = end + 1;
+    if ((view->classes[start] & ~CLASS_BLOCK) == CLASS_CODE && has_import(view, start, end))
+      find_program(view, start, end);
+    start = end;
   }
+  struct region region = {0};
   struct text_name name;
   for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length) {
-    uint8_t class = view->classes[name.at];
-    if (class == CLASS_COMMENT)
+    if (view->classes[name.at] & CLASS_BLOCK)
+      name_in_script(view, &name, &region);
+    else if (view->classes[name.at] == CLASS_COMMENT)
       mention(view, &name);
     else if (name.owner == OWNER_IMPORT)
       report(view, &name, EVIDENCE_STRING);
-    else if (class == CLASS_HERE)
-      name_in_region(view, &name, false);
     else if (printed(view, name.at))
       mention(view, &name);
   }
@@ -328,17 +354,19 @@ static void run_config(const struct text_view *view) {
 
 static void run_code(const struct text_view *view) {
   find_programs(view);
+  struct region region = {0};
   struct text_name name;
   for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length) {
     if (view->classes[name.at] == CLASS_COMMENT)
       mention(view, &name);
     else if (view->classes[name.at] == CLASS_STRING)
-      name_in_region(view, &name, true);
+      name_in_region(view, &name, &region);
   }
 }
 
 static void run_python(const struct text_view *view) {
   find_program(view, 0, view->size);
+  struct region region = {0};
   struct text_name name;
   for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length) {
     if (view->classes[name.at] == CLASS_COMMENT)
@@ -348,11 +376,12 @@ static void run_python(const struct text_view *view) {
     else if (name.owner != OWNER_NONE && view->classes[name.at] == CLASS_CODE)
       report(view, &name, EVIDENCE_LEXICAL);
     else if (view->classes[name.at] == CLASS_STRING)
-      name_in_region(view, &name, true);
+      name_in_region(view, &name, &region);
   }
 }
 
 static void run_cxx(const struct text_view *view) {
+  struct region region = {0};
   struct text_name name;
   for (size_t at = 0; text_next(view, at, &name); at = name.at + name.length) {
     size_t line = text_line_start(view->bytes, name.at);
@@ -363,7 +392,7 @@ static void run_cxx(const struct text_view *view) {
     if (view->classes[name.at] == CLASS_COMMENT)
       mention(view, &name);
     else if (view->classes[name.at] == CLASS_STRING)
-      name_in_region(view, &name, true);
+      name_in_region(view, &name, &region);
     else if (name.owner == OWNER_NONE)
       report(view, &name, EVIDENCE_LEXICAL);
   }

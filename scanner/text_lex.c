@@ -86,12 +86,14 @@ static void mark_here(struct lexer *lexer, const char *word) {
   lexer->at += 2; /* never closed: no here-document */
 }
 
-static void lex_hash(struct lexer *lexer, size_t limit) {
+static void lex_hash(struct lexer *lexer) {
   bool script = lexer->view->kind != TEXT_CONFIG;
-  while (lexer->at < limit) {
+  size_t line_end = lexer->at;
+  while (lexer->at < lexer->size) {
     uint8_t c = lexer->bytes[lexer->at];
     uint8_t before = lexer->at ? lexer->bytes[lexer->at - 1] : '\n';
-    size_t line_end = text_line_end(lexer->bytes, lexer->size, lexer->at);
+    if (line_end < lexer->at || before == '\n')
+      line_end = text_line_end(lexer->bytes, lexer->size, lexer->at);
     bool comment =
         (c == '#' && (blank(before) || before == ';')) || (c == ';' && !script && (before == '\n' || blank(before)));
     char word[64];
@@ -100,12 +102,13 @@ static void lex_hash(struct lexer *lexer, size_t limit) {
     } else if (script && looking_at(lexer, "<<") && !looking_at(lexer, "<<<") && here_word(lexer, word, sizeof word)) {
       /* The rest of the line is not lexed: it is options and pipes. */
       mark_here(lexer, word);
-    } else if ((looking_at(lexer, "\"\"\"") && mark_string(lexer, "\"\"\"", limit, true)) ||
-               (looking_at(lexer, "'''") && mark_string(lexer, "'''", limit, true))) {
+    } else if ((looking_at(lexer, "\"\"\"") && mark_string(lexer, "\"\"\"", lexer->size, true)) ||
+               (looking_at(lexer, "'''") && mark_string(lexer, "'''", lexer->size, true))) {
     } else if (c == '\\') {
       lexer->at += 2;
-    } else if (c == '"' && mark_string(lexer, "\"", script ? limit : line_end, true)) {
-    } else if (c == '\'' && !text_word_byte(before) && mark_string(lexer, "'", script ? limit : line_end, false)) {
+    } else if (c == '"' && mark_string(lexer, "\"", script ? lexer->size : line_end, true)) {
+    } else if (c == '\'' && !text_word_byte(before) &&
+               mark_string(lexer, "'", script ? lexer->size : line_end, false)) {
     } else {
       lexer->at++; /* also the apostrophe of a word, and a quote that nothing closes */
     }
@@ -153,8 +156,15 @@ static void lex_yaml(struct lexer *lexer) {
     size_t line = lexer->at, end = text_line_end(lexer->bytes, lexer->size, line);
     if (opens_block(lexer, line, end)) {
       size_t stop = block_end(lexer, line, end < lexer->size ? end + 1 : end);
+      size_t whole = lexer->size;
       lexer->at = end;
-      lex_hash(lexer, stop);
+      lexer->size = stop;
+      lex_hash(lexer);
+      lexer->size = whole;
+      for (size_t i = end; i < stop; i++)
+        lexer->view->classes[i] |= CLASS_BLOCK;
+      if (lexer->at < stop)
+        lexer->at = stop;
       continue;
     }
     while (lexer->at < end) {
@@ -186,10 +196,12 @@ static void lex_code(struct lexer *lexer) {
                              : style == STYLE_SEMICOLON ? ";"
                              : style == STYLE_PERCENT   ? "%"
                                                         : "#";
+  size_t line_end = lexer->at;
   while (lexer->at < lexer->size) {
     uint8_t c = lexer->bytes[lexer->at];
     uint8_t before = lexer->at ? lexer->bytes[lexer->at - 1] : '\n';
-    size_t line_end = text_line_end(lexer->bytes, lexer->size, lexer->at);
+    if (line_end < lexer->at || before == '\n')
+      line_end = text_line_end(lexer->bytes, lexer->size, lexer->at);
     if (looking_at(lexer, line_comment) && !(style == STYLE_HASH && !blank(before))) {
       mark(lexer, line_end, CLASS_COMMENT);
     } else if (style == STYLE_C && looking_at(lexer, "/*")) {
@@ -217,22 +229,7 @@ void text_classify(struct text_view *view) {
   if (view->style == STYLE_YAML)
     lex_yaml(&lexer);
   else if (view->style == STYLE_HASH && view->kind != TEXT_CODE && view->kind != TEXT_PYTHON)
-    lex_hash(&lexer, lexer.size);
+    lex_hash(&lexer);
   else
     lex_code(&lexer);
-}
-
-void text_region(const struct text_view *view, size_t at, size_t *start, size_t *end) {
-  uint8_t class = view->classes[at];
-  size_t first = at, last = at + 1;
-  while (first > 0 && view->classes[first - 1] == class)
-    first--;
-  while (last < view->size && view->classes[last] == class)
-    last++;
-  while (class == CLASS_STRING && first < at && strchr("'\"`", view->bytes[first]))
-    first++;
-  while (class == CLASS_STRING && last > at + 1 && strchr("'\"`", view->bytes[last - 1]))
-    last--;
-  *start = first;
-  *end = last;
 }

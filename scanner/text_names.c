@@ -9,7 +9,8 @@ bool text_word_byte(uint8_t c) {
 }
 
 size_t text_line_start(const uint8_t *bytes, size_t at) {
-  while (at > 0 && bytes[at - 1] != '\n')
+  size_t least = at > 1000 ? at - 1000 : 0;
+  while (at > least && bytes[at - 1] != '\n')
     at--;
   return at;
 }

@@ -52,6 +52,10 @@ static const struct {
     {".ninja_log", "build output"},        {"CACHEDIR.TAG", "cache"},
 };
 
+/* A build inside of the source folder leaves the markers among the sources; these files say that it is one. */
+static const char *const source_markers[] = {"CMakeLists.txt", "meson.build", "setup.py", "pyproject.toml",
+                                             "WORKSPACE",      "BUILD",       ".git",     "configure.ac"};
+
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
 static void add_file(struct walk *walk, char *path, char *full_path) {
@@ -167,6 +171,9 @@ static const char *skip_reason(const char *name, const char *full_path) {
   for (size_t i = 0; i < sizeof skipped_names / sizeof *skipped_names; i++)
     if (strcmp(name, skipped_names[i].name) == 0)
       return skipped_names[i].reason;
+  for (size_t i = 0; i < sizeof source_markers / sizeof *source_markers; i++)
+    if (exists(full_path, source_markers[i]))
+      return NULL;
   for (size_t i = 0; i < sizeof skipped_markers / sizeof *skipped_markers; i++)
     if (exists(full_path, skipped_markers[i].file))
       return skipped_markers[i].reason;
@@ -296,22 +303,39 @@ static int compare_notes(const void *left, const void *right) {
   return strcmp(((const struct walk_note *)left)->path, ((const struct walk_note *)right)->path);
 }
 
+static int compare_targets(const void *left, const void *right) {
+  const struct source_file *a = *(struct source_file *const *)left, *b = *(struct source_file *const *)right;
+  int order = strcmp(a->full_path, b->full_path);
+  return order ? order : strcmp(a->path, b->path);
+}
+
+/* A file that several links lead to is listed once: at its own path, else at the first link's. */
 static void sort_once(struct scan *scan) {
   if (scan->notes_count)
     qsort(scan->notes, scan->notes_count, sizeof *scan->notes, compare_notes);
   if (scan->files_count == 0)
     return;
-  qsort(scan->files, scan->files_count, sizeof *scan->files, compare_files);
-  size_t kept = 1;
-  for (size_t i = 1; i < scan->files_count; i++) {
-    if (strcmp(scan->files[kept - 1].path, scan->files[i].path) == 0) {
-      free(scan->files[i].path);
-      free(scan->files[i].full_path);
-    } else {
-      scan->files[kept++] = scan->files[i];
+  struct source_file **targets = scan_alloc(NULL, scan->files_count * sizeof(struct source_file *));
+  for (size_t i = 0; i < scan->files_count; i++)
+    targets[i] = &scan->files[i];
+  qsort(targets, scan->files_count, sizeof(struct source_file *), compare_targets);
+  for (size_t i = 1; i < scan->files_count; i++)
+    if (strcmp(targets[i - 1]->full_path, targets[i]->full_path) == 0) {
+      struct source_file *first = targets[i - 1];
+      free(targets[i]->path);
+      targets[i]->path = NULL; /* taken out below */
+      targets[i] = first;
     }
+  free(targets);
+  size_t kept = 0;
+  for (size_t i = 0; i < scan->files_count; i++) {
+    if (scan->files[i].path)
+      scan->files[kept++] = scan->files[i];
+    else
+      free(scan->files[i].full_path);
   }
   scan->files_count = kept;
+  qsort(scan->files, kept, sizeof *scan->files, compare_files);
 }
 
 bool walk_root(struct scan *scan, char *message, size_t message_size) {
