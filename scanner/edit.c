@@ -167,7 +167,7 @@ static bool write_locked(const char *path, const uint8_t *old_bytes, size_t old_
     goto out;
   }
   /* Renaming over it would work, but who took the right to write away wants it unchanged. */
-  if (!(old.st_mode & 0222) || faccessat(folder, name, W_OK, 0) != 0) {
+  if (!(old.st_mode & 0222) || faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
     snprintf(message, message_size, "is read-only; make it writable and run again");
     goto out;
   }

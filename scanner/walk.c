@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <git2.h>
 #include <limits.h>
 #include <stdio.h>
@@ -354,7 +355,7 @@ bool walk_root(struct scan *scan, char *message, size_t message_size) {
     add_file(&walk, scan_format("%s", slash + 1), real);
     return true;
   }
-  if (!S_ISDIR(status.st_mode) || access(real, R_OK | X_OK) != 0) {
+  if (!S_ISDIR(status.st_mode) || faccessat(AT_FDCWD, real, R_OK | X_OK, AT_EACCESS) != 0) {
     snprintf(message, message_size, "%s: %s", scan->root,
              S_ISDIR(status.st_mode) ? strerror(errno) : "is neither a folder nor a regular file");
     free(real);
