@@ -1,0 +1,80 @@
+/* The public operators and the choice of the backend. */
+#include "internal.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNREAD = -1, INVALID = -2 }; /* beside the values of sgl_jit_backend */
+static atomic_int backend = UNREAD;
+
+static int read_backend(void) {
+  int value = atomic_load_explicit(&backend, memory_order_relaxed);
+  if (value == UNREAD) {
+    const char *text = getenv("SGL_KERNEL_JIT_BACKEND");
+    int found = !text || !*text || strcmp(text, "auto") == 0 ? SGL_JIT_BACKEND_AUTO
+                : strcmp(text, "reference") == 0             ? SGL_JIT_BACKEND_REFERENCE
+                                                             : INVALID;
+    if (atomic_compare_exchange_strong(&backend, &value, found)) /* else sgl_jit_set_backend was faster */
+      value = found;
+  }
+  return value;
+}
+
+sgl_jit_status sgl_jit_set_backend(sgl_jit_backend wanted, char *message, size_t message_size) {
+  struct jit_message m = {message, message_size, "sgl_jit_set_backend"};
+  if (wanted != SGL_JIT_BACKEND_AUTO && wanted != SGL_JIT_BACKEND_REFERENCE)
+    return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "there is no backend %d", (int)wanted);
+  atomic_store(&backend, (int)wanted);
+  return SGL_JIT_OK;
+}
+
+sgl_jit_backend sgl_jit_get_backend(void) {
+  return read_backend() == SGL_JIT_BACKEND_REFERENCE ? SGL_JIT_BACKEND_REFERENCE : SGL_JIT_BACKEND_AUTO;
+}
+
+static sgl_jit_status compute(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
+  int chosen = read_backend();
+  if (chosen == INVALID)
+    return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT,
+                    "the environment variable SGL_KERNEL_JIT_BACKEND must be auto or reference");
+  if (chosen == SGL_JIT_BACKEND_REFERENCE && gemm->cuda)
+    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
+                    "the reference backend computes CPU tensors only, got tensors on cuda:%d", gemm->device);
+  if (chosen == SGL_JIT_BACKEND_AUTO && !gemm->cuda)
+    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
+                    "the tensors must be on a CUDA device, got CPU tensors (for tests, "
+                    "SGL_KERNEL_JIT_BACKEND=reference computes them)");
+  if (gemm->tokens == 0)
+    return SGL_JIT_OK;
+  if (gemm->cuda)
+    return jit_launch_gemm(gemm, stream, m);
+  jit_reference_gemm(gemm);
+  return SGL_JIT_OK;
+}
+
+sgl_jit_status sgl_jit_dsv3_router_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *hidden_states,
+                                        const sgl_jit_tensor *router_weights, void *stream, char *message,
+                                        size_t message_size) {
+  int saved_errno = errno;
+  struct jit_message m = {message, message_size, "dsv3_router_gemm"};
+  struct jit_gemm gemm;
+  sgl_jit_status status = jit_check_router(output, hidden_states, router_weights, &gemm, m);
+  if (status == SGL_JIT_OK)
+    status = compute(&gemm, stream, m);
+  errno = saved_errno;
+  return status;
+}
+
+sgl_jit_status sgl_jit_dsv3_fused_a_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a,
+                                         const sgl_jit_tensor *mat_b, void *stream, char *message,
+                                         size_t message_size) {
+  int saved_errno = errno;
+  struct jit_message m = {message, message_size, "dsv3_fused_a_gemm"};
+  struct jit_gemm gemm;
+  sgl_jit_status status = jit_check_fused_a(output, mat_a, mat_b, &gemm, m);
+  if (status == SGL_JIT_OK)
+    status = compute(&gemm, stream, m);
+  errno = saved_errno;
+  return status;
+}

@@ -1,0 +1,60 @@
+// What the kernels need of the device: bf16 in 16-byte pieces, the warp sum, the tensor core. Everything that is PTX is
+// here, so that tests/jit/emulate.cpp can run the kernels themselves on a CPU with a device.cuh of its own.
+// No CUDA header: NVRTC then needs no include folder, and compiles faster.
+#pragma once
+
+typedef unsigned short bf16;
+
+struct alignas(16) vec16 { // eight bf16, the lower index in the lower half of each word
+  unsigned x, y, z, w;
+};
+
+// Weights are read once by one block: not worth a line of the first-level cache. Volatile keeps the loads in the order
+// of the text: all weights of a batch are under way before the first activation is waited for.
+__device__ __forceinline__ vec16 load_weight(const vec16 *p) {
+  vec16 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ vec16 load_activation(const vec16 *p) {
+  vec16 v;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ float bf16_low(unsigned pair) {
+  return __uint_as_float(pair << 16);
+}
+__device__ __forceinline__ float bf16_high(unsigned pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+
+// To nearest, ties to even; a NaN stays a NaN.
+__device__ __forceinline__ bf16 to_bf16(float f) {
+  bf16 b;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b) : "f"(f));
+  return b;
+}
+
+// The sum over the 32 lanes, in every lane, always added in the same order.
+__device__ __forceinline__ float warp_sum(float f) {
+#pragma unroll
+  for (int distance = 16; distance; distance /= 2)
+    f += __shfl_xor_sync(0xffffffffu, f, distance);
+  return f;
+}
+
+// c[16 x 8] += a[16 x 16] b[16 x 8], bf16 with fp32 sums. Lane l = 4 g + q holds of a: a0 = row g, columns 2q and 2q+1;
+// a1 = row g+8, the same columns; a2, a3 = as a0, a1 but columns 2q+8 and 2q+9; of b: b0 = rows 2q and 2q+1 of column
+// g; b1 = rows 2q+8 and 2q+9; of c: c[0], c[1] = row g, columns 2q and 2q+1; c[2], c[3] = row g+8. (PTX ISA,
+// mma.m16n8k16)
+__device__ __forceinline__ void mma_16x8x16(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                                            unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}

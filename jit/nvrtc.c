@@ -1,0 +1,322 @@
+/* NVRTC, the run-time compiler, found with dlopen.
+ *
+ * Searched in this order, in each place first for the major version of the driver (its cubins are sure to load), then
+ * for 13 and 12:
+ *   1. the file that SGL_KERNEL_JIT_NVRTC names; nothing else is tried then
+ *   2. what the process has loaded already
+ *   3. beside the CUDA runtime that the process has loaded, as the wheels of PyTorch lay it out
+ *   4. libnvrtc.so.N by name (LD_LIBRARY_PATH, ldconfig)
+ *   5. CUDA_HOME and CUDA_PATH, then /usr/local/cuda and /usr/local/cuda-*, in lib64, lib and targets/x86_64-linux/lib
+ */
+#include "internal.h"
+#include <dlfcn.h>
+#include <glob.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int nvrtcResult;
+typedef struct _nvrtcProgram *nvrtcProgram;
+
+enum { /* numbers from nvrtc.h, which the build does not need */
+       NVRTC_OUT_OF_MEMORY = 1,
+       NVRTC_BUILTIN_OPERATION_FAILURE = 7, /* libnvrtc-builtins is missing */
+};
+enum { OLDEST_MAJOR = 12, NEWEST_MAJOR = 13, MAX_ARCHS = 64, PATH_SIZE = 4096 };
+
+#define NVRTC_FUNCTIONS(X)                                                                                             \
+  X(nvrtcVersion, nvrtcResult, (int *major, int *minor))                                                               \
+  X(nvrtcGetErrorString, const char *, (nvrtcResult result))                                                           \
+  X(nvrtcGetNumSupportedArchs, nvrtcResult, (int *count))                                                              \
+  X(nvrtcGetSupportedArchs, nvrtcResult, (int *archs))                                                                 \
+  X(nvrtcCreateProgram, nvrtcResult,                                                                                   \
+    (nvrtcProgram * program, const char *source, const char *name, int header_count, const char *const *headers,       \
+     const char *const *header_names))                                                                                 \
+  X(nvrtcDestroyProgram, nvrtcResult, (nvrtcProgram * program))                                                        \
+  X(nvrtcCompileProgram, nvrtcResult, (nvrtcProgram program, int option_count, const char *const *options))            \
+  X(nvrtcGetCUBINSize, nvrtcResult, (nvrtcProgram program, size_t * size))                                             \
+  X(nvrtcGetCUBIN, nvrtcResult, (nvrtcProgram program, char *cubin))                                                   \
+  X(nvrtcGetPTXSize, nvrtcResult, (nvrtcProgram program, size_t * size))                                               \
+  X(nvrtcGetPTX, nvrtcResult, (nvrtcProgram program, char *ptx))                                                       \
+  X(nvrtcGetProgramLogSize, nvrtcResult, (nvrtcProgram program, size_t * size))                                        \
+  X(nvrtcGetProgramLog, nvrtcResult, (nvrtcProgram program, char *log))
+
+struct jit_compiler {
+#define POINTER(name, result, parameters) result(*name) parameters;
+  NVRTC_FUNCTIONS(POINTER)
+#undef POINTER
+  int major, minor;
+  int archs[MAX_ARCHS]; /* 90 is sm_90 */
+  int arch_count;
+};
+
+/* --- finding it --- */
+
+struct majors {
+  int list[3];
+  int count;
+};
+
+static struct majors majors_for(int driver_version) {
+  struct majors m = {.count = 0};
+  int own = driver_version / 1000;
+  if (own >= OLDEST_MAJOR)
+    m.list[m.count++] = own;
+  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--)
+    if (major != own)
+      m.list[m.count++] = major;
+  return m;
+}
+
+/* Tries libnvrtc.so.N in a folder, or by name alone when it is NULL. */
+static void *open_in(const char *folder, struct majors majors, int flags) {
+  for (int i = 0; i < majors.count; i++) {
+    char path[PATH_SIZE];
+    int length =
+        snprintf(path, sizeof path, "%s%slibnvrtc.so.%d", folder ? folder : "", folder ? "/" : "", majors.list[i]);
+    void *library = length < PATH_SIZE ? dlopen(path, RTLD_NOW | flags) : NULL;
+    if (library)
+      return library;
+  }
+  return NULL;
+}
+
+static void *open_in_toolkit(const char *root, struct majors majors) {
+  static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
+  for (size_t i = 0; root && *root && i < sizeof folders / sizeof folders[0]; i++) {
+    char folder[PATH_SIZE];
+    int length = snprintf(folder, sizeof folder, "%s/%s", root, folders[i]);
+    void *library = length < PATH_SIZE ? open_in(folder, majors, 0) : NULL;
+    if (library)
+      return library;
+  }
+  return NULL;
+}
+
+static int find_runtime(struct dl_phdr_info *info, size_t size, void *folder) {
+  (void)size;
+  const char *slash = strrchr(info->dlpi_name, '/');
+  if (!slash || strncmp(slash + 1, "libcudart.so.", 13) != 0 || slash - info->dlpi_name >= PATH_SIZE)
+    return 0;
+  memcpy(folder, info->dlpi_name, (size_t)(slash - info->dlpi_name));
+  ((char *)folder)[slash - info->dlpi_name] = '\0';
+  return 1;
+}
+
+/* The wheels for CUDA 13 keep everything in nvidia/cu13/lib, those for CUDA 12 in nvidia/cuda_nvrtc/lib beside
+ * nvidia/cuda_runtime/lib. */
+static void *open_beside_runtime(struct majors majors) {
+  char folder[PATH_SIZE], other[PATH_SIZE];
+  if (!dl_iterate_phdr(find_runtime, folder))
+    return NULL;
+  void *library = open_in(folder, majors, 0);
+  if (library)
+    return library;
+  int length = snprintf(other, sizeof other, "%s/../../cuda_nvrtc/lib", folder);
+  return length < PATH_SIZE ? open_in(other, majors, 0) : NULL;
+}
+
+static void *open_in_default_toolkits(struct majors majors) {
+  glob_t found;
+  void *library = open_in_toolkit("/usr/local/cuda", majors);
+  if (library || glob("/usr/local/cuda-*", 0, NULL, &found) != 0)
+    return library;
+  for (size_t i = found.gl_pathc; i-- > 0 && !library;) /* sorted by name: the newest is last */
+    library = open_in_toolkit(found.gl_pathv[i], majors);
+  globfree(&found);
+  return library;
+}
+
+static sgl_jit_status open_library(int driver_version, void **library, struct jit_message m) {
+  const char *explicit_path = secure_getenv("SGL_KERNEL_JIT_NVRTC");
+  if (explicit_path && *explicit_path) {
+    *library = dlopen(explicit_path, RTLD_NOW);
+    if (!*library) {
+      const char *reason = dlerror();
+      return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "SGL_KERNEL_JIT_NVRTC names no usable library: %s",
+                      reason ? reason : explicit_path);
+    }
+    return SGL_JIT_OK;
+  }
+  struct majors majors = majors_for(driver_version);
+  *library = open_in(NULL, majors, RTLD_NOLOAD);
+  if (!*library)
+    *library = open_beside_runtime(majors);
+  if (!*library)
+    *library = open_in(NULL, majors, 0);
+  if (!*library)
+    *library = open_in_toolkit(secure_getenv("CUDA_HOME"), majors);
+  if (!*library)
+    *library = open_in_toolkit(secure_getenv("CUDA_PATH"), majors);
+  if (!*library)
+    *library = open_in_default_toolkits(majors);
+  if (!*library)
+    return jit_fail(
+        m, SGL_JIT_ERROR_NO_COMPILER,
+        "no cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
+        "name the file in SGL_KERNEL_JIT_NVRTC");
+  return SGL_JIT_OK;
+}
+
+/* NVRTC opens its builtins by name, which finds them beside it only if they are loaded already. Where there are none,
+ * it says so when it compiles. */
+static void load_builtins(const struct jit_compiler *compiler) {
+  Dl_info info;
+  char path[PATH_SIZE + 64];
+  if (!dladdr(*(void *const *)&compiler->nvrtcVersion, &info) || !info.dli_fname)
+    return;
+  const char *slash = strrchr(info.dli_fname, '/');
+  if (!slash || slash - info.dli_fname >= PATH_SIZE)
+    return;
+  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - info.dli_fname), info.dli_fname,
+           compiler->major, compiler->minor);
+  dlopen(path, RTLD_NOW); /* kept */
+}
+
+static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_message m) {
+#define FIND(name, result, parameters)                                                                                 \
+  *(void **)&c->name = dlsym(library, #name);                                                                          \
+  if (!c->name)                                                                                                        \
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC has no function " #name ": it is too old, 12.0 is needed");
+  NVRTC_FUNCTIONS(FIND)
+#undef FIND
+  nvrtcResult result = c->nvrtcVersion(&c->major, &c->minor);
+  if (result)
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC does not answer: %s", c->nvrtcGetErrorString(result));
+  if (c->major < OLDEST_MAJOR)
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC %d.%d is too old, %d.0 is needed", c->major, c->minor,
+                    OLDEST_MAJOR);
+  int count = 0;
+  if (c->nvrtcGetNumSupportedArchs(&count) || count < 0 || count > MAX_ARCHS || c->nvrtcGetSupportedArchs(c->archs))
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC does not list its targets");
+  c->arch_count = count;
+  load_builtins(c);
+  return SGL_JIT_OK;
+}
+
+sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m) {
+  static struct jit_compiler only;
+  static bool started;
+  if (!started) {
+    void *library;
+    sgl_jit_status status = open_library(driver_version, &library, m);
+    if (status != SGL_JIT_OK)
+      return status;
+    status = start(library, &only, m);
+    if (status != SGL_JIT_OK) {
+      dlclose(library);
+      return status;
+    }
+    started = true; /* the library stays loaded */
+  }
+  *compiler = &only;
+  return SGL_JIT_OK;
+}
+
+void jit_compiler_version(const struct jit_compiler *compiler, int *major, int *minor) {
+  *major = compiler->major;
+  *minor = compiler->minor;
+}
+
+/* --- targets --- */
+
+struct jit_target jit_target_exact(int major, int minor) {
+  struct jit_target target;
+  snprintf(target.name, sizeof target.name, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
+  return target;
+}
+
+struct jit_target jit_target_for(const struct jit_compiler *compiler, int major, int minor) {
+  int own = major * 10 + minor, same_major = 0, older = 0;
+  for (int i = 0; i < compiler->arch_count; i++) {
+    int arch = compiler->archs[i];
+    if (arch == own)
+      return jit_target_exact(major, minor);
+    if (arch < own && arch > older)
+      older = arch;
+    if (arch < own && arch / 10 == major && arch > same_major)
+      same_major = arch;
+  }
+  struct jit_target target = jit_target_exact(major, minor); /* older than all it knows: it will say so */
+  if (same_major) /* code for a smaller minor version runs on a greater one, but only without the "a" */
+    snprintf(target.name, sizeof target.name, "sm_%d", same_major);
+  else if (older) /* PTX, which the driver compiles */
+    snprintf(target.name, sizeof target.name, "compute_%d", older);
+  return target;
+}
+
+/* --- compiling --- */
+
+/* The first line of the log that says "error", else its first line. */
+static sgl_jit_status log_line(const struct jit_compiler *c, nvrtcProgram program, nvrtcResult result,
+                               struct jit_message m) {
+  size_t size = 0;
+  char *log = NULL;
+  if (c->nvrtcGetProgramLogSize(program, &size) == 0 && size > 1 && (log = malloc(size + 1)) != NULL) {
+    log[0] = '\0';
+    if (c->nvrtcGetProgramLog(program, log))
+      log[0] = '\0';
+    log[size] = '\0';
+  }
+  const char *line = log ? strstr(log, "error") : NULL;
+  while (line && line > log && line[-1] != '\n')
+    line--;
+  if (!line)
+    line = log ? log : "";
+  sgl_jit_status status = jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC %d.%d refused the kernel (%s): %.*s", c->major,
+                                   c->minor, c->nvrtcGetErrorString(result), (int)strcspn(line, "\n"), line);
+  free(log);
+  return status;
+}
+
+static sgl_jit_status fetch(const struct jit_compiler *c, nvrtcProgram program, bool ptx, struct jit_image *image,
+                            struct jit_message m) {
+  size_t size = 0;
+  nvrtcResult result = ptx ? c->nvrtcGetPTXSize(program, &size) : c->nvrtcGetCUBINSize(program, &size);
+  if (result || size == 0)
+    return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC gave no code: %s", c->nvrtcGetErrorString(result));
+  char *data = malloc(size);
+  if (!data)
+    return jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "out of memory");
+  result = ptx ? c->nvrtcGetPTX(program, data) : c->nvrtcGetCUBIN(program, data);
+  if (result) {
+    free(data);
+    return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC gave no code: %s", c->nvrtcGetErrorString(result));
+  }
+  *image = (struct jit_image){data, size};
+  return SGL_JIT_OK;
+}
+
+sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
+                           const struct jit_target *target, struct jit_image *image, struct jit_message m) {
+  static const char *const header_names[] = {"device.cuh"};
+  const char *const headers[] = {jit_text_device};
+  char architecture[48];
+  const char *options[sizeof plan->options / sizeof plan->options[0] + 2];
+  int count = 0;
+  snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", target->name);
+  options[count++] = architecture;
+  options[count++] = "--std=c++17";
+  for (int i = 0; i < plan->option_count; i++)
+    options[count++] = plan->options[i];
+
+  nvrtcProgram program = NULL;
+  nvrtcResult result =
+      compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), 1, headers, header_names);
+  if (result)
+    return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC refused the kernel: %s", compiler->nvrtcGetErrorString(result));
+  result = compiler->nvrtcCompileProgram(program, count, options);
+  sgl_jit_status status;
+  if (result == NVRTC_BUILTIN_OPERATION_FAILURE)
+    status = jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC %d.%d found no libnvrtc-builtins.so.%d.%d beside it",
+                      compiler->major, compiler->minor, compiler->major, compiler->minor);
+  else if (result == NVRTC_OUT_OF_MEMORY)
+    status = jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "NVRTC ran out of memory");
+  else if (result)
+    status = log_line(compiler, program, result, m);
+  else
+    status = fetch(compiler, program, strncmp(target->name, "compute_", 8) == 0, image, m);
+  compiler->nvrtcDestroyProgram(&program);
+  return status;
+}
