@@ -1,0 +1,327 @@
+"""The checks of test_real_torch.py that run inside a real torch.
+
+usage: real_torch.py LIB_DIR CONSUMER_SO OLD_WHEEL_SO HEADER_SO SCENARIO
+
+One process for each scenario, since torch keeps what was registered. Closing line: "SCENARIO: N passed, N failed"."""
+import ctypes, os, sys, tempfile, traceback
+
+LIB, CONSUMER, OLD_WHEEL, HEADER, SCENARIO = sys.argv[1:]
+REGISTERED, ALREADY_DEFINED = 1, 2  # sgl_compat_op_state
+OK, NO_TORCH = 0, 2  # sgl_compat_status
+SHOWN, RAISE = 0, 1  # sgl_compat_warning_action
+ROUTER = ((256, 7168), (384, 7168))
+FUSED_A = ((2112, 7168),)
+
+
+def load():
+    library = ctypes.CDLL(os.path.join(LIB, "libsgl_kernel_compat.so"))
+    library.sgl_compat_op_name.restype = ctypes.c_char_p
+    return library
+
+
+def register(library):
+    message = ctypes.create_string_buffer(1000)
+    status = library.sgl_compat_register_ops(message, len(message))
+    return status, message.value.decode()
+
+
+def state(library, name):
+    return library.sgl_compat_get_op_state(name.encode())
+
+
+def operands(tokens, n, k):
+    a = torch.randn(tokens, k, dtype=torch.bfloat16)
+    w = torch.randn(n, k, dtype=torch.bfloat16)
+    return a, w, a.double() @ w.double().t()
+
+
+def assert_close(output, want):
+    """float32 sums round to 24 bits, bfloat16 results to 8: both relative to the result itself."""
+    step = 2.0 ** -8 if output.dtype == torch.bfloat16 else 2.0 ** -22
+    error = ((output.double() - want).abs() / want.abs().clamp_min(1)).max().item() if output.numel() else 0.0
+    assert error <= step, f"relative error {error} over {step}"
+
+
+def assert_raises(kind, part, f, *args):
+    try:
+        f(*args)
+    except kind as e:
+        assert part in str(e), f"{part!r} not in {e}"
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+def stderr_of(f, *args):
+    """What C code writes to stderr meanwhile."""
+    with tempfile.TemporaryFile() as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            f(*args)
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        file.seek(0)
+        return file.read().decode()
+
+
+def leak_free(f, *tensors):
+    """f neither keeps nor gives away a reference."""
+    before = [torch.ops.consumer.use_count(t) for t in tensors]
+    for _ in range(10):
+        f()
+    after = [torch.ops.consumer.use_count(t) for t in tensors]
+    assert before == after, (before, after)
+
+
+# --- the operators on CPU tensors, reference backend ------------------------------------------------------------------
+
+
+def main_registers():
+    assert not hasattr(torch.ops.sgl_kernel, "dsv3_router_gemm")
+    assert register(compat) == (OK, "")
+    assert register(compat) == (OK, "")
+    names = [compat.sgl_compat_op_name(i).decode() for i in range(2)]
+    assert sorted(names) == ["dsv3_fused_a_gemm", "dsv3_router_gemm"] and compat.sgl_compat_op_name(2) is None
+    for name in names:
+        assert state(compat, name) == REGISTERED
+        schema = getattr(torch.ops.sgl_kernel, name).default._schema
+        assert str(schema) == f"sgl_kernel::{name}(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b) -> ()", schema
+
+
+def main_warns_once():
+    a, w, _ = operands(1, 256, 7168)
+    text = stderr_of(lambda: [torch.ops.sgl_kernel.dsv3_router_gemm(torch.empty(1, 256), a, w) for _ in range(3)])
+    assert text.count("\n") == 1 and "torch.ops.sgl_kernel.dsv3_router_gemm is deprecated" in text, text
+    assert "sgl_kernel_jit.dsv3_router_gemm" in text and "libtorch_cpu" in text, text
+    compat.sgl_compat_set_warnings(0, None, 0)
+
+
+def main_router():
+    for n, k in ROUTER:
+        for tokens in (1, 2, 7, 16):
+            a, w, want = operands(tokens, n, k)
+            for dtype in (torch.float32, torch.bfloat16):
+                output = torch.full((tokens, n), float("nan"), dtype=dtype)
+                assert torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w) is None
+                assert_close(output, want)
+                output = torch.full((tokens, n), float("nan"), dtype=dtype)
+                torch.ops.consumer.router(output, a, w)
+                assert_close(output, want)
+
+
+def main_fused_a():
+    for n, k in FUSED_A:
+        for tokens in (1, 3, 16):
+            a, w, want = operands(tokens, n, k)
+            for op in (torch.ops.sgl_kernel.dsv3_fused_a_gemm, torch.ops.consumer.fused_a):
+                output = torch.full((tokens, n), float("nan"), dtype=torch.bfloat16)
+                op(output, a, w.t())
+                assert_close(output, want)
+
+
+def main_zero_tokens():
+    torch.ops.sgl_kernel.dsv3_router_gemm(torch.empty(0, 256), torch.empty(0, 7168, dtype=torch.bfloat16), torch.zeros(256, 7168, dtype=torch.bfloat16))
+    torch.ops.consumer.router(torch.empty(0, 256), torch.empty(0, 7168, dtype=torch.bfloat16), torch.zeros(256, 7168, dtype=torch.bfloat16))
+
+
+def main_views():
+    """A storage offset, and a tensor that needs grad."""
+    a, w, want = operands(4, 256, 7168)
+    padded = torch.cat([torch.zeros(3, 7168, dtype=torch.bfloat16), a])
+    output = torch.zeros(6, 256)
+    torch.ops.sgl_kernel.dsv3_router_gemm(output[2:], padded[3:], w.requires_grad_())
+    assert_close(output[2:], want)
+    assert not output[:2].any()
+
+
+def main_errors():
+    a, w, _ = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    for op in (torch.ops.sgl_kernel.dsv3_router_gemm, torch.ops.consumer.router):
+        assert_raises(RuntimeError, "dsv3_router_gemm", op, output, a.float(), w)
+        assert_raises(RuntimeError, "dsv3_router_gemm", op, output, a[:, :7000], w)
+        assert_raises(RuntimeError, "dsv3_router_gemm", op, output[0], a, w)
+        assert_raises(RuntimeError, "dsv3_router_gemm", op, output.int(), a, w)
+        assert_raises(RuntimeError, "dsv3_router_gemm", op, torch.zeros(3, 256), a, w)
+        assert not output.any()
+    assert_raises(RuntimeError, "dsv3_fused_a_gemm", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w)
+    assert_raises(RuntimeError, "mat_a is not a dense tensor", torch.ops.consumer.router, output, a.to_sparse(), w)
+    # In C++ it is a c10::Error.
+    assert "dsv3_router_gemm" in torch.ops.consumer.router_error(output, a.float(), w)
+    assert torch.ops.consumer.router_error(output, a, w) == ""
+    assert "output is not a dense tensor" in torch.ops.consumer.undefined_error(a)
+
+
+def main_keeps_no_reference():
+    a, w, _ = operands(2, 256, 7168)
+    output, wrong = torch.zeros(2, 256), a.float()
+    op = torch.ops.sgl_kernel.dsv3_router_gemm
+    leak_free(lambda: op(output, a, w), output, a, w)
+    leak_free(lambda: torch.ops.consumer.router(output, a, w), output, a, w)
+    leak_free(lambda: assert_raises(RuntimeError, "", op, output, wrong, w), output, wrong, w)
+    leak_free(lambda: torch.ops.consumer.router_error(output, wrong, w), output, wrong, w)
+    meta = [t.to("meta") for t in (output, a, w)]
+    leak_free(lambda: op(*meta), *meta)
+
+
+def main_meta_and_fake():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    meta = [torch.empty(s, dtype=d, device="meta") for s, d in (((2, 256), torch.float32), ((2, 7168), torch.bfloat16), ((256, 7168), torch.bfloat16))]
+    assert torch.ops.sgl_kernel.dsv3_router_gemm(*meta) is None
+    with FakeTensorMode():
+        fake = [torch.empty(2, 256), torch.empty(2, 7168, dtype=torch.bfloat16), torch.empty(256, 7168, dtype=torch.bfloat16)]
+        assert torch.ops.sgl_kernel.dsv3_router_gemm(*fake) is None
+
+
+def main_compiles():
+    @torch.compile(fullgraph=True, backend="eager")
+    def layer(a, w):
+        output = torch.empty(a.shape[0], w.shape[0])
+        torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+        return output * 2
+
+    for tokens in (2, 5):
+        a, w, want = operands(tokens, 256, 7168)
+        assert_close(layer(a, w), want * 2)
+
+
+def main_opcheck():
+    a, w, _ = operands(2, 256, 7168)
+    result = torch.library.opcheck(torch.ops.sgl_kernel.dsv3_router_gemm.default, (torch.empty(2, 256), a, w))
+    assert set(result.values()) == {"SUCCESS"}, result
+    a, w, _ = operands(1, 2112, 7168)
+    result = torch.library.opcheck(torch.ops.sgl_kernel.dsv3_fused_a_gemm.default, (torch.empty(1, 2112, dtype=torch.bfloat16), a, w.t()))
+    assert set(result.values()) == {"SUCCESS"}, result
+
+
+def main_threads():
+    import threading
+
+    a, w, want = operands(2, 256, 7168)
+    outputs = [torch.zeros(2, 256) for _ in range(8)]
+    threads = [threading.Thread(target=torch.ops.sgl_kernel.dsv3_router_gemm, args=(o, a, w)) for o in outputs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for o in outputs:
+        assert_close(o, want)
+
+
+# --- the warning hook -------------------------------------------------------------------------------------------------
+
+
+def hook_hears_and_raises():
+    class Warning(ctypes.Structure):
+        _fields_ = [("call", ctypes.c_int)] + [(name, ctypes.c_char_p) for name in ("symbol", "replacement", "caller", "text")]
+
+    heard = []
+    answer = RAISE
+
+    def hear(warning, user):
+        heard.append((warning.contents.call, warning.contents.symbol.decode(), warning.contents.replacement.decode()))
+        return answer
+
+    hook = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Warning), ctypes.c_void_p)(hear)
+    assert register(compat) == (OK, "")
+    compat.sgl_compat_set_warning_hook(hook, None)
+    a, w, want = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    op = torch.ops.sgl_kernel.dsv3_router_gemm
+    leak_free(lambda: assert_raises(RuntimeError, "is deprecated", op, output, a, w), output, a, w)
+    assert len(heard) == 10 and not output.any()
+    assert_raises(RuntimeError, "is deprecated", torch.ops.consumer.router, output, a, w)
+    answer = SHOWN
+    assert stderr_of(lambda: [op(output, a, w) for _ in range(3)]) == ""
+    assert_close(output, want)
+    assert len(heard) == 12
+    assert heard[0] == (2, "dsv3_router_gemm", "use sgl_kernel_jit.dsv3_router_gemm"), heard[0]
+    assert heard[10][0] == 1 and "sgl_kernel_jit::dsv3_router_gemm" in heard[10][2], heard[10]
+    compat.sgl_compat_set_warning_hook(None, None)
+
+
+# --- an old wheel -----------------------------------------------------------------------------------------------------
+
+
+def old_wheel_stays_in_charge():
+    torch.ops.load_library(OLD_WHEEL)
+    cached = torch.ops.sgl_kernel.dsv3_router_gemm
+    assert register(compat) == (OK, "")
+    assert state(compat, "dsv3_router_gemm") == ALREADY_DEFINED
+    assert state(compat, "dsv3_fused_a_gemm") == REGISTERED
+    a, w, _ = operands(2, 256, 7168)
+    for op in (cached, torch.ops.sgl_kernel.dsv3_router_gemm, torch.ops.consumer.router):
+        output = torch.zeros(2, 256)
+        assert stderr_of(op, output, a, w) == ""
+        assert (output == 42).all()
+    a, w, want = operands(2, 2112, 7168)
+    output = torch.zeros(2, 2112, dtype=torch.bfloat16)
+    torch.ops.sgl_kernel.dsv3_fused_a_gemm(output, a, w.t())
+    assert_close(output, want)
+
+
+# --- loaded before torch ----------------------------------------------------------------------------------------------
+
+
+def before_torch_then_torch():
+    global torch
+    library = load()
+    status, message = register(library)
+    assert status == NO_TORCH and "import torch" in message, (status, message)
+    import torch
+
+    assert register(library) == (OK, "")
+    a, w, want = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+    assert_close(output, want)
+
+
+# --- without the reference backend ------------------------------------------------------------------------------------
+
+
+def cpu_is_an_error():
+    assert register(compat) == (OK, "")
+    a, w, _ = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    leak_free(lambda: assert_raises(RuntimeError, "dsv3_router_gemm", torch.ops.sgl_kernel.dsv3_router_gemm, output, a, w), output, a, w)
+    assert_raises(RuntimeError, "CPU", torch.ops.consumer.router, output, a, w)
+    assert not output.any()
+
+
+# --- the C++ face of the JIT library ----------------------------------------------------------------------------------
+
+
+def header_on_real_tensors():
+    torch.ops.load_library(HEADER)
+    a, w, want = operands(3, 256, 7168)
+    output = torch.zeros(3, 256)
+    torch.ops.header.router(output, a, w)
+    assert_close(output, want)
+    leak_free(lambda: torch.ops.header.router(output, a, w), output, a, w)
+    assert_raises(RuntimeError, "dsv3_router_gemm", torch.ops.header.router, output, a.float(), w)
+    a, w, want = operands(3, 2112, 7168)
+    output = torch.zeros(3, 2112, dtype=torch.bfloat16)
+    torch.ops.header.fused_a(output, a, w.t())
+    assert_close(output, want)
+
+
+if SCENARIO != "before":
+    import torch
+
+    torch.manual_seed(7)
+    compat = load()
+    torch.ops.load_library(CONSUMER)
+
+passed = failed = 0
+for name, check in list(globals().items()):
+    if name.startswith(SCENARIO + "_") and callable(check):
+        try:
+            check()
+            passed += 1
+        except Exception:
+            failed += 1
+            print(f"FAIL real_torch.{name}\n{traceback.format_exc()}", flush=True)
+print(f"{SCENARIO}: {passed} passed, {failed} failed", flush=True)

@@ -1,0 +1,40 @@
+// Somebody's C++ extension that calls the deleted functions, compiled with torch's own headers.
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+void dsv3_router_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
+void dsv3_fused_a_gemm(at::Tensor &output, at::Tensor const &mat_a, at::Tensor const &mat_b);
+
+static void router(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  dsv3_router_gemm(output, mat_a, mat_b);
+}
+
+static void fused_a(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  dsv3_fused_a_gemm(output, mat_a, mat_b);
+}
+
+// The text of the c10::Error that the call throws; "" when it throws none.
+static std::string router_error(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  try {
+    dsv3_router_gemm(output, mat_a, mat_b);
+  } catch (const c10::Error &e) {
+    return e.what_without_backtrace();
+  }
+  return "";
+}
+
+static std::string undefined_error(const at::Tensor &mat_a) {
+  at::Tensor undefined;
+  return router_error(undefined, mat_a, mat_a);
+}
+
+// How many references to the tensor's TensorImpl there are, without the argument's own.
+static int64_t use_count(const at::Tensor &tensor) { return static_cast<int64_t>(tensor.use_count()); }
+
+TORCH_LIBRARY(consumer, m) {
+  m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
+  m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
+  m.def("router_error(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> str", router_error);
+  m.def("undefined_error(Tensor mat_a) -> str", undefined_error);
+  m.def("use_count(Tensor tensor) -> int", use_count);
+}
