@@ -36,7 +36,10 @@ static void add_part(struct entry *entry, const void *text, size_t length) {
 /* Reads "/part/part" backwards from `at`; returns where it stopped. */
 static size_t read_parts(const uint8_t *bytes, size_t at, struct entry *entry) {
   while (at > 0 && (bytes[at - 1] == '/' || bytes[at - 1] == '\\')) {
-    size_t end = at - 1, first = end;
+    size_t end = at;
+    while (end > 0 && (bytes[end - 1] == '/' || bytes[end - 1] == '\\')) /* "a\\\\b" is one separator */
+      end--;
+    size_t first = end;
     while (first > 0 && part_byte(bytes[first - 1]))
       first--;
     if (first == end)

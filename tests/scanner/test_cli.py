@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The command line: options, messages, exit status, several roots, what fix leaves behind."""
+import os, pty, stat
+from pathlib import Path
+from tool import ARGS, TOOL, Tree, contains, equal, main, run
+import subprocess
+
+CASES = Path(__file__).resolve().parent.parent / "cases"
+CATALOG = Path(__file__).resolve().parent.parent.parent / "catalog" / "removals.yaml"
+OLD = "from sgl_kernel import dsv3_router_gemm\n"
+NEW = "from sgl_kernel_jit import dsv3_router_gemm\n"
+OPERATOR = "import torch\ntorch.ops.sgl_kernel.dsv3_router_gemm(a, b, c)\n"
+UTF16 = "from sgl_kernel import dsv3_router_gemm\n".encode("utf-16")
+
+
+def usage(*args, says, **options):
+    done = run(*args, **options)
+    equal(done.returncode, 8)
+    equal(done.out, "")
+    equal(done.err.count("\n"), 1)
+    contains(done.err, "sgl-migrate: ")
+    contains(done.err, says)
+
+
+def test_help_and_version():
+    for args in (["--help"], ["scan", "--help"], ["-h"], ["fix", "x", "-h"]):
+        done = run(*args)
+        equal((done.returncode, done.err), (0, ""))
+        for part in ("usage: sgl-migrate scan", "--kernel VERSION", "--to ROUTE", "--format", "--catalog", "exit status", "examples:"):
+            contains(done.out, part)
+    equal(max(len(line) for line in run("--help").out.splitlines()) <= 120, True)
+    done = run("--version")
+    equal((done.returncode, done.err), (0, ""))
+    equal(done.out.split()[0], "sgl-migrate")
+    equal(done.out.count("."), 2)
+
+
+def test_wrong_usage_is_one_line():
+    usage(says="a command is needed")
+    usage("look", ".", says="unknown command look")
+    usage("scan", says="scan needs at least one path")
+    usage("scan", "--frobnicate", ".", says="unknown option --frobnicate")
+    usage("scan", "-x", ".", says="unknown option -x")
+    usage("scan", "--kernel", says="--kernel needs a value")
+    usage("scan", ".", "--kernel", "seven", says="--kernel seven: not a release number")
+    usage("scan", ".", "--to", "sglang", says="--to sglang: jit or sglang@VERSION is needed")
+    usage("scan", ".", "--to", "sglang@new", says="--to sglang@new: not a release number")
+    usage("scan", ".", "--format", "xml", says="--format xml: text or sarif is needed")
+    usage("fix", ".", "--format", "sarif", says="--format belongs to scan")
+    for jobs in ("0", "-1", "x", "4x", "99999"):
+        usage("scan", ".", "-j", jobs, says=f"--jobs {jobs}: a number from 1 to 1024")
+    usage("scan", ".", "--catalog", "/nowhere/a.yaml", says="/nowhere/a.yaml")
+
+
+def test_missing_path_does_nothing():
+    with Tree({"a.py": OLD}) as tree:
+        for command in ("scan", "fix"):
+            usage(command, *ARGS, "a.py", "none", says="none: No such file or directory", cwd=tree.path)
+        equal(tree.get("a.py"), OLD)
+
+
+def test_broken_catalog():
+    with Tree({"c.yaml": "symbols: [\n", "d.yaml": "library: 7\n"}) as tree:
+        usage("scan", ".", "--catalog", "c.yaml", says="c.yaml", cwd=tree.path)
+        usage("scan", ".", "--catalog", "d.yaml", says="d.yaml", cwd=tree.path)
+
+
+def test_catalog_file_gives_what_the_built_in_one_gives():
+    own = run("scan", *ARGS, CASES / "text")
+    loaded = run("scan", *ARGS, "--catalog", CATALOG, CASES / "text")
+    equal((loaded.returncode, loaded.out), (own.returncode, own.out))
+    equal(own.returncode, 3)
+
+
+def test_defaults_are_said():
+    with Tree({"a": ""}) as tree:
+        contains(tree.run("scan", ".").err, "(default), rewriting to jit (default)\n")
+        contains(tree.run("scan", "--kernel", "0.4.5", ".").err, "checking against kernel 0.4.5, rewriting to jit (default)\n")
+        contains(tree.run("scan", "--to", "sglang@0.5.18", ".").err, "(default), rewriting to sglang@0.5.18\n")
+        equal(tree.run("scan", *ARGS, ".").err, "")
+        contains(tree.run("scan", "--kernel", "99.1", "--to", "jit", ".").err, "kernel 99.1 is newer than ")
+        contains(tree.run("scan", "--kernel", "0.4.6", "--to", "sglang@99.1", ".").err, "sglang 99.1 is newer than ")
+        equal(tree.run("scan", "--kernel", "0.4.6+cu130", "--to", "jit", ".").err, "")
+
+
+def test_scan_status():
+    for files, status in (
+        ({}, 0),
+        ({"a.py": "import os\n"}, 0),
+        ({"a.md": "dsv3_router_gemm\n"}, 0),
+        ({"a.py": OLD}, 1),
+        ({"a.py": OPERATOR}, 3),
+        ({"a.py": OLD, "b.py": UTF16}, 5),
+        ({"a.md": UTF16}, 4),
+        ({"a.md": "nothing".encode("utf-16")}, 0),
+    ):
+        with Tree(files) as tree:
+            equal((list(files), tree.run("scan", *ARGS, ".").returncode), (list(files), status))
+            equal((list(files), tree.run("scan", "--format", "sarif", *ARGS, ".").returncode), (list(files), status))
+
+
+def test_text_lines():
+    with Tree({"src/a.py": "# dsv3_router_gemm\n" + OLD, "b.md": "é \U0001f600 dsv3_router_gemm\n"}) as tree:
+        done = tree.run("scan", *ARGS, ".")
+        lines = done.out.splitlines()
+        equal([line.split(": ")[:2] for line in lines[:3]],
+              [["b.md:1:5", "mention dsv3_router_gemm"], ["src/a.py:1:3", "mention dsv3_router_gemm"],
+               ["src/a.py:2:24", "rewrite dsv3_router_gemm"]])
+        contains(lines[3], "1 live use in 1 file: 1 to rewrite, 0 for a person; 2 mentions")
+        contains(lines[4], "2 files looked at, against kernel 0.4.6, to jit; 0 not analysed, 0 in part")
+        equal(len(lines), 5)
+
+
+def test_roots():
+    with Tree({"a/x.md": "bmm_fp8\n", "b/y.md": "bmm_fp8\n", "b/sub/z.md": "bmm_fp8\n"}) as tree:
+        def paths(*roots):
+            return [line.split(":")[0] for line in tree.run("scan", *ARGS, *roots).out.splitlines() if ": mention" in line]
+        equal(paths("."), ["a/x.md", "b/sub/z.md", "b/y.md"])
+        equal(paths("b/", "a"), ["b/sub/z.md", "b/y.md", "a/x.md"])
+        equal(paths("b/y.md", "b", "b/sub", "./b/y.md"), ["b/y.md", "b/sub/z.md"])
+        equal(paths(tree.path / "a"), [f"{tree.path}/a/x.md"])
+        equal(paths("b/sub/../y.md"), ["b/sub/../y.md"])
+
+
+def test_control_characters_in_a_name():
+    with Tree({"a\n\x1b[31m.md": "bmm_fp8\n"}) as tree:
+        done = tree.run("scan", *ARGS, ".")
+        contains(done.out, "a\\x0a\\x1b[31m.md:1:1: mention bmm_fp8")
+
+
+def test_not_analysed_is_said():
+    with Tree({"u.txt": UTF16, "ok.md": "bmm_fp8\n"}) as tree:
+        os.symlink("/proc/self/mem", tree.path / "broken.py")  # a file that even root cannot read
+        with open(tree.path / "large.py", "wb") as file:
+            file.truncate((64 << 20) + 1)
+        with open(tree.path / "large.bin.txt", "wb") as file:
+            file.truncate((64 << 20) + 1)
+        for command in ("scan", "fix"):
+            done = tree.run(command, *ARGS, ".")
+            equal(done.returncode, 4)
+            equal(done.err.splitlines(),
+                  ["sgl-migrate: broken.py: not analysed: cannot be read: Input/output error",
+                   "sgl-migrate: large.py: not analysed: larger than 64 MiB",
+                   "sgl-migrate: u.txt: not analysed: UTF-16 text that has a name of the catalog; convert it to UTF-8"])
+            contains(done.out, "3 not analysed")
+
+
+def test_left_out_folders_are_named():
+    with Tree({".venv/a.py": OLD, "ok.py": "", "node_modules/b.py": OLD}) as tree:
+        done = tree.run("scan", *ARGS, ".")
+        equal(done.returncode, 0)
+        contains(done.out, "not entered: .venv (virtual environment)\nnot entered: node_modules (installed packages)\n")
+        equal(tree.run("scan", *ARGS, ".venv").returncode, 1)
+
+
+def test_fix():
+    with Tree({"a.py": OLD, "b.py": OPERATOR + OLD, "c.md": "dsv3_router_gemm\n"}) as tree:
+        done = tree.run("fix", *ARGS, ".")
+        equal(done.returncode, 3)
+        equal(done.err, "")
+        contains(done.out, "fixed a.py (")
+        contains(done.out, "b.py:2:22: report dsv3_router_gemm: ")
+        contains(done.out, "2 files fixed; 1 live use left in 1 file: 0 to rewrite, 1 for a person; 1 mention")
+        equal("c.md" in done.out, False)
+        equal((tree.get("a.py"), tree.get("b.py")), (NEW, OPERATOR + NEW))
+        again = tree.run("fix", *ARGS, ".")
+        equal(again.returncode, 3)
+        contains(again.out, "0 files fixed; ")
+        equal((tree.get("a.py"), tree.get("b.py")), (NEW, OPERATOR + NEW))
+
+
+def test_fix_of_everything_is_status_0():
+    with Tree({"a.py": OLD}) as tree:
+        equal(tree.run("fix", *ARGS, "a.py").returncode, 0)
+        equal(tree.run("scan", *ARGS, ".").returncode, 0)
+
+
+def test_fix_of_a_read_only_file():
+    with Tree({"a.py": OLD, "b.py": OLD}) as tree:
+        (tree.path / "a.py").chmod(0o444)
+        done = tree.run("fix", *ARGS, ".")
+        equal(done.returncode, 17)
+        contains(done.err, "sgl-migrate: a.py: not fixed: is read-only; make it writable and run again\n")
+        contains(done.out, "a.py:1:24: rewrite dsv3_router_gemm")
+        equal((tree.get("a.py"), tree.get("b.py")), (OLD, NEW))
+        equal(sorted(p.name for p in tree.path.iterdir()), ["a.py", "b.py"])
+
+
+def test_fix_through_links():
+    with Tree({"src/a.py": OLD}) as tree:
+        os.symlink("src/a.py", tree.path / "link.py")
+        os.link(tree.path / "src/a.py", tree.path / "hard.py")
+        (tree.path / "src/a.py").chmod(0o640)
+        done = tree.run("fix", *ARGS, ".")
+        equal(done.returncode, 0)
+        contains(done.out, "2 files fixed")
+        equal((tree.get("src/a.py"), tree.get("hard.py"), tree.get("link.py")), (NEW, NEW, NEW))
+        equal((tree.path / "link.py").is_symlink(), True)
+        equal(stat.S_IMODE((tree.path / "src/a.py").stat().st_mode), 0o640)
+
+
+def test_output_that_does_not_arrive():
+    with open("/dev/full", "w") as full:
+        for args in (["--help"], ["scan", *ARGS, CASES / "text"], ["scan", "--format", "sarif", *ARGS, CASES / "text"]):
+            done = subprocess.run([TOOL, *map(str, args)], stdout=full, stderr=subprocess.PIPE)
+            equal(done.returncode & 16, 16)
+            contains(done.stderr.decode(), "sgl-migrate: standard output: ")
+
+
+def on_terminal(environment):
+    main_end, end = pty.openpty()
+    with Tree({"a.md": "bmm_fp8\n"}) as tree:
+        subprocess.run([TOOL, "scan", *ARGS, "."], cwd=tree.path, stdout=end, stderr=subprocess.DEVNULL, env=environment)
+    os.close(end)
+    text = os.read(main_end, 65536).decode()
+    os.close(main_end)
+    return text
+
+
+def test_colour_on_a_terminal_only():
+    plain = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    contains(on_terminal(plain), "\x1b[")
+    equal("\x1b[" in on_terminal({**plain, "NO_COLOR": "1"}), False)
+    equal("\x1b[" in run("scan", *ARGS, CASES / "text").out, False)
+
+
+def test_workers_do_not_change_the_output():
+    for options in ([], ["--format", "sarif"]):
+        outputs = [run("scan", *options, *ARGS, "-j", jobs, CASES) for jobs in (1, 2, 8, 8)]
+        for other in outputs[1:]:
+            equal((other.returncode, other.out == outputs[0].out, other.err), (outputs[0].returncode, True, outputs[0].err))
+        equal(len(outputs[0].out) > 1000, True)
+
+
+main(globals())
