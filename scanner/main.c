@@ -45,6 +45,9 @@ static const char help[] =
     "  sgl-migrate scan --format sarif . > sgl-migrate.sarif\n"
     "  sgl-migrate fix --to jit src/model.py\n";
 
+/* Folders that are named in the summary. */
+#define NOTES_SHOWN 20
+
 struct command {
   bool fix, sarif;
   const char *kernel, *to, *catalog;
@@ -258,14 +261,18 @@ static void summary(const struct scan *scans, size_t count, const struct totals 
   if (totals->ignored)
     printf(", %zu ignored by git", totals->ignored);
   printf("\n");
+  size_t shown = 0;
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < scans[i].notes_count; k++) {
       const struct walk_note *note = &scans[i].notes[k];
+      if (note->failed || shown++ >= NOTES_SHOWN)
+        continue;
       char *path = report_path(&scans[i], note->path);
-      if (!note->failed)
-        printf("not entered: %s (%s)\n", path, note->reason);
+      printf("not entered: %s (%s)\n", path, note->reason);
       free(path);
     }
+  if (shown > NOTES_SHOWN)
+    printf("not entered: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
 }
 
 int main(int argc, char **argv) {

@@ -93,7 +93,7 @@ struct options {
   const char *sglang_release; /* --to sglang@X.Y.Z: "0.5.18"; NULL for --to jit */
 };
 
-/* A folder or link below the root that was not looked at. */
+/* A folder or link below the root that was not looked at; version control and caches are not listed. */
 struct walk_note {
   char *path;   /* relative to the root */
   char *reason; /* "build output", "Permission denied", ... */

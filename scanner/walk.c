@@ -24,24 +24,16 @@ struct repository {
   size_t prefix; /* length of its work tree's path, with the slash */
 };
 
-/* Folders that hold no source code of the tree, whatever is in them. */
+/* Folders that never hold sources; a tree has many of them, and saying so of each would hide the rest. */
+static const char *const silent_names[] = {
+    ".git", ".hg", ".svn", ".jj", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"};
+
+/* Folders whose name says that what is in them comes from elsewhere. */
 static const struct {
   const char *name, *reason;
 } skipped_names[] = {
-    {".git", "version control"},
-    {".hg", "version control"},
-    {".svn", "version control"},
-    {".jj", "version control"},
-    {"node_modules", "installed packages"},
-    {".venv", "virtual environment"},
-    {"__pycache__", "build output"},
-    {".tox", "virtual environment"},
-    {".nox", "virtual environment"},
-    {".eggs", "build output"},
-    {".mypy_cache", "cache"},
-    {".pytest_cache", "cache"},
-    {".ruff_cache", "cache"},
-    {".ipynb_checkpoints", "cache"},
+    {"node_modules", "installed packages"}, {".venv", "virtual environment"}, {".tox", "virtual environment"},
+    {".nox", "virtual environment"},        {".eggs", "installed packages"},
 };
 
 /* Folders known by a file in them: what wrote the folder put it there. */
@@ -167,8 +159,11 @@ static bool exists(const char *folder, const char *name) {
   return yes;
 }
 
-/* Why a folder found by the walk is not entered; NULL when it is. */
+/* Why a folder found by the walk is not entered; NULL when it is; "" when nothing is said of it. */
 static const char *skip_reason(const char *name, const char *full_path) {
+  for (size_t i = 0; i < sizeof silent_names / sizeof *silent_names; i++)
+    if (strcmp(name, silent_names[i]) == 0)
+      return "";
   for (size_t i = 0; i < sizeof skipped_names / sizeof *skipped_names; i++)
     if (strcmp(name, skipped_names[i].name) == 0)
       return skipped_names[i].reason;
@@ -275,7 +270,8 @@ static void walk_folder(struct walk *walk, const char *relative, const char *ful
         free(text);
       }
     } else if (S_ISDIR(status.st_mode) && (reason = skip_reason(names[i], full))) {
-      add_note(walk, path, reason, false);
+      if (*reason)
+        add_note(walk, path, reason, false);
     } else if ((S_ISDIR(status.st_mode) || S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) &&
                ignored(repository, full, S_ISDIR(status.st_mode))) {
       walk->scan->ignored_count++;
