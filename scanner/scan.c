@@ -272,6 +272,8 @@ static void crew_run(struct crew *crew, unsigned threads, bool progress, const c
 }
 
 static void load(struct crew *crew, unsigned worker, struct source_file *file) {
+  if (file->language == LANGUAGE_NONE)
+    return;
   read_file(file);
   if (!file->bytes)
     return;

@@ -133,8 +133,9 @@ def test_not_analysed_is_said():
         os.symlink("/proc/self/mem", tree.path / "broken.py")  # a file that even root cannot read
         with open(tree.path / "large.py", "wb") as file:
             file.truncate((64 << 20) + 1)
-        with open(tree.path / "large.bin.txt", "wb") as file:
-            file.truncate((64 << 20) + 1)
+        for name in ("binary.txt", "data.json"):  # nothing is said of what is no text, or of data
+            with open(tree.path / name, "wb") as file:
+                file.truncate((64 << 20) + 1)
         for command in ("scan", "fix"):
             done = tree.run(command, *ARGS, ".")
             equal(done.returncode, 4)
