@@ -66,9 +66,9 @@ struct text_name {
 
 /* text_names.c: the next name that is gone, at or after `from`; false at the end. */
 bool text_next(const struct text_view *view, size_t from, struct text_name *name);
-/* Adds a finding at a byte offset, but for context lines of a patch. */
+/* Adds a finding at a byte offset, but for context lines of a patch. `what` begins the message: "mentioned here". */
 void text_find(const struct text_view *view, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
-               enum evidence evidence, const char *message);
+               enum evidence evidence, const char *what);
 /* The start of the line, or 1000 bytes before: on a longer line, which no person wrote, what stands further away says
  * nothing about the name. */
 size_t text_line_start(const uint8_t *bytes, size_t at);

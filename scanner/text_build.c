@@ -134,7 +134,7 @@ static void check_word(const struct text_view *view, size_t start, size_t end) {
   for (size_t i = 0; i < count; i++)
     if (matches(view, &entry, file[i].path))
       text_find(view, start, file[i].symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
-                prose ? "names a deleted file; for information" : "names a deleted file; take it out by hand");
+                "this file was deleted with the function");
 }
 
 void text_build_view(const struct text_view *view) {

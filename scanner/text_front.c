@@ -119,7 +119,7 @@ static void program_found(void *user, size_t offset, const struct catalog_symbol
   struct program *program = user;
   program->count++;
   text_find(program->view, program->offsets[offset], symbol, VERDICT_REPORT, EVIDENCE_STRING,
-            "a program in this text uses the removed function; change it by hand");
+            "used by a program in this text");
 }
 
 /* Looks for Python in [start, end). A program in a script is often indented as a whole; Python must not see that. */
@@ -176,15 +176,12 @@ static bool has_import(const struct text_view *view, size_t start, size_t end) {
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static const char mention_text[] = "names a removed function; for information";
-static const char report_text_use[] = "uses a removed function; change it by hand";
-
 static void mention(const struct text_view *view, const struct text_name *name) {
-  text_find(view, name->at, name->symbol, VERDICT_MENTION, EVIDENCE_TEXT, mention_text);
+  text_find(view, name->at, name->symbol, VERDICT_MENTION, EVIDENCE_TEXT, "named in a text");
 }
 
 static void report(const struct text_view *view, const struct text_name *name, enum evidence evidence) {
-  text_find(view, name->at, name->symbol, VERDICT_REPORT, evidence, report_text_use);
+  text_find(view, name->at, name->symbol, VERDICT_REPORT, evidence, "used here");
 }
 
 /* A sentence has other words; a string that is only the name, or a list of such strings, is a value. */
@@ -347,8 +344,7 @@ static void run_config(const struct text_view *view) {
     else if (name.owner == OWNER_IMPORT)
       report(view, &name, EVIDENCE_STRING);
     else if (name.owner != OWNER_NONE && whole_value(view, &name))
-      text_find(view, name.at, name.symbol, VERDICT_REPORT, EVIDENCE_STRING,
-                "an entry that is loaded by name; change it by hand");
+      text_find(view, name.at, name.symbol, VERDICT_REPORT, EVIDENCE_STRING, "loaded by this name");
   }
 }
 

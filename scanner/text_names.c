@@ -21,7 +21,7 @@ size_t text_line_end(const uint8_t *bytes, size_t size, size_t at) {
 }
 
 void text_find(const struct text_view *view, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
-               enum evidence evidence, const char *message) {
+               enum evidence evidence, const char *what) {
   uint32_t line, column;
   rules_position(view->bytes, view->size, offset, &line, &column);
   if (view->lines) {
@@ -30,7 +30,9 @@ void text_find(const struct text_view *view, size_t offset, const struct catalog
   }
   if (line)
     result_find(view->result, line, column, symbol, verdict, evidence,
-                verdict == VERDICT_MENTION ? LEVEL_NOTE : LEVEL_ERROR, "%s", message);
+                verdict == VERDICT_MENTION ? LEVEL_NOTE : LEVEL_ERROR, "%s, gone from %s %s%s", what,
+                view->scan->catalog->library.package, view->scan->options.kernel,
+                verdict == VERDICT_MENTION ? "; for information" : "; change it by hand");
 }
 
 static bool same(const uint8_t *bytes, size_t length, const char *text) {
