@@ -365,11 +365,9 @@ static void check_cxx(struct lint *lint) {
       fault(lint, value_of(lint, place, "parameters"), "parameters: the declaration has %u, not %u", parameters,
             cxx->parameters);
   } else if (strncmp(error, "the linter ", 11) == 0) { /* a type it does not know: at least the name must be right */
-    if (cxx->scope[0])
-      return;
-    snprintf(start, sizeof start, "_Z%zu%s", strlen(cxx->name), cxx->name);
-    if (strncmp(cxx->mangled, start, strlen(start)) != 0)
-      fault(lint, value_of(lint, place, "mangled"), "mangled: %s does not begin with %s", cxx->mangled, start);
+    snprintf(start, sizeof start, "%zu%s%s", strlen(cxx->name), cxx->name, cxx->scope[0] ? "E" : "");
+    if (strncmp(cxx->mangled, cxx->scope[0] ? "_ZN" : "_Z", cxx->scope[0] ? 3 : 2) != 0 || !strstr(cxx->mangled, start))
+      fault(lint, value_of(lint, place, "mangled"), "mangled: %s is no name of %s", cxx->mangled, cxx->name);
   } else {
     fault(lint, value_of(lint, place, "declaration"), "declaration: %s", error);
   }

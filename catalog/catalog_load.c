@@ -39,6 +39,9 @@ static const cyaml_strval_t route_words[] = {
     {"none", CATALOG_ROUTE_NONE},
 };
 
+/* Words, because libcyaml's own booleans take every text that is not "false" for true. */
+static const cyaml_strval_t truth_words[] = {{"false", false}, {"true", true}};
+
 static const cyaml_schema_value_t string_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED)};
 
 static const cyaml_schema_field_t removal_fields[] = {
@@ -68,8 +71,8 @@ static const cyaml_schema_field_t route_fields[] = {
     TEXT(catalog_route, name, OPTIONAL),
     TEXT(catalog_route, from, OPTIONAL),
     TEXT(catalog_route, until, OPTIONAL),
-    CYAML_FIELD_BOOL("python", OPTIONAL, struct catalog_route, python),
-    CYAML_FIELD_BOOL("cxx", OPTIONAL, struct catalog_route, cxx),
+    WORD(catalog_route, python, truth_words, OPTIONAL),
+    WORD(catalog_route, cxx, truth_words, OPTIONAL),
     LIST(catalog_route, arguments, argument_entry, OPTIONAL),
     TEXT(catalog_route, note, OPTIONAL),
     CYAML_FIELD_END,
@@ -138,11 +141,11 @@ static const cyaml_schema_field_t catalog_fields[] = {
 static const cyaml_schema_value_t catalog_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct catalog, catalog_fields)};
 
-/* libcyaml tells an error as a series of log lines: what is wrong, then where, innermost first. */
+/* libcyaml tells an error as a series of log lines: what is wrong, then the places, innermost first. */
 struct log {
   char what[300];
-  char field[100];
-  unsigned line;
+  char field[100];       /* of the innermost place */
+  unsigned line, around; /* of the two innermost places; 0 when there is none */
 };
 
 static void take_log(cyaml_log_t level, void *context, const char *format, va_list arguments) {
@@ -155,49 +158,92 @@ static void take_log(cyaml_log_t level, void *context, const char *format, va_li
   text[strcspn(text, "\n")] = '\0';
   const char *what = strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
   const char *line = strstr(what, at_line);
-  if (line && log->line == 0)
-    log->line = (unsigned)strtoul(line + sizeof at_line - 1, NULL, 10);
-  const char *field = strstr(what, in_field);
-  if (field && log->field[0] == '\0') {
-    field += sizeof in_field - 1;
-    snprintf(log->field, sizeof log->field, "%.*s", (int)strcspn(field, "'"), field);
+  if (!line) {
+    if (log->what[0] == '\0' && strcmp(what, "Backtrace:") != 0)
+      snprintf(log->what, sizeof log->what, "%s", what);
+    return;
   }
-  if (log->what[0] == '\0')
-    snprintf(log->what, sizeof log->what, "%s", what);
+  unsigned number = (unsigned)strtoul(line + sizeof at_line - 1, NULL, 10);
+  if (log->line == 0) {
+    log->line = number;
+    const char *field = strstr(what, in_field);
+    if (field) {
+      field += sizeof in_field - 1;
+      snprintf(log->field, sizeof log->field, "%.*s", (int)strcspn(field, "'"), field);
+    }
+  } else if (log->around == 0) {
+    log->around = number;
+  }
+  if (log->what[0] == '\0' && strncmp(what, "libyaml", 7) == 0) /* it puts the place into the same line */
+    snprintf(log->what, sizeof log->what, "%.*s", (int)strcspn(what, "("), what);
 }
 
 /* For a key that it does not want, libcyaml knows only the line of the value before it: look on from there. */
 static unsigned line_of_key(const char *text, const char *key, unsigned line) {
-  unsigned at_line = 1;
+  const char *start = text;
+  for (unsigned i = 1; i < line && *start; i++)
+    start += strcspn(start, "\n") + 1;
   size_t length = strlen(key);
-  for (const char *at = text; *at;) {
-    const char *end = at + strcspn(at, "\n");
-    if (at_line >= line)
-      for (const char *hit = strstr(at, key); hit && hit < end; hit = strstr(hit + 1, key))
-        if ((hit == at || strchr(" {,\"'", hit[-1])) && (hit[length] == ':' || strncmp(hit + length, "\":", 2) == 0))
-          return at_line;
-    at = *end ? end + 1 : end;
-    at_line++;
+  unsigned at_line = line;
+  for (const char *at = start, *hit; (hit = strstr(at, key)) != NULL; at = hit + 1) {
+    for (const char *passed = at; passed < hit; passed++)
+      at_line += *passed == '\n';
+    bool begins = hit == text || strchr(" \n{,\"'", hit[-1]);
+    if (begins && hit[length + (hit[length] == '"')] == ':')
+      return at_line;
   }
   return line;
 }
 
+/* libcyaml's words before the text in question, and ours. Anything else is told as libcyaml tells it. */
+static const struct {
+  const char *theirs, *ours;
+  enum { ABOUT_KEY, ABOUT_SECOND_KEY, ABOUT_MAPPING, ABOUT_VALUE, ABOUT_TYPE } about;
+} wordings[] = {
+    {"Unexpected key: ", "unknown key", ABOUT_KEY},
+    {"Mapping field already seen: ", "this key is there twice:", ABOUT_SECOND_KEY},
+    {"Missing required mapping field: ", "this key is missing:", ABOUT_MAPPING},
+    {"Invalid ENUM value: ", "unknown word", ABOUT_VALUE},
+    {"Invalid uint64_t value: ", "no number:", ABOUT_VALUE},
+    {"Invalid UINT value: ", "no number:", ABOUT_VALUE},
+    {"Expecting SEQUENCE, ", "a list is expected", ABOUT_TYPE},
+    {"Expecting MAPPING, ", "a mapping is expected", ABOUT_TYPE},
+    {"Expecting STRING, ", "a text is expected", ABOUT_TYPE},
+};
+
 static void explain(const char *path, const char *text, const struct log *log, cyaml_err_t status, char *message,
                     size_t message_size) {
-  static const char *const about_keys[] = {"Unexpected key: ", "Mapping field already seen: "};
-  const char *what = log->what[0] ? log->what : cyaml_strerror(status), *field = log->field;
+  const char *what = log->what[0] ? log->what : cyaml_strerror(status);
   unsigned line = log->line;
-  for (size_t i = 0; i < sizeof about_keys / sizeof about_keys[0]; i++)
-    if (strncmp(what, about_keys[i], strlen(about_keys[i])) == 0) {
-      line = line_of_key(text, what + strlen(about_keys[i]), line + (i == 1));
-      field = ""; /* that of the neighbour */
+  char ours[500];
+  snprintf(ours, sizeof ours, "%s", what);
+  for (size_t i = 0; i < sizeof wordings / sizeof wordings[0]; i++) {
+    size_t length = strlen(wordings[i].theirs);
+    if (strncmp(what, wordings[i].theirs, length) != 0)
+      continue;
+    const char *word = what + length;
+    switch (wordings[i].about) {
+    case ABOUT_KEY:
+    case ABOUT_SECOND_KEY:
+      line = line_of_key(text, word, line + (wordings[i].about == ABOUT_SECOND_KEY));
+      snprintf(ours, sizeof ours, "%s %s", wordings[i].ours, word);
+      break;
+    case ABOUT_MAPPING:
+      line = log->around ? log->around : line;
+      snprintf(ours, sizeof ours, "%s %s", wordings[i].ours, word);
+      break;
+    case ABOUT_VALUE:
+      snprintf(ours, sizeof ours, "%s %s%s%s", wordings[i].ours, word, log->field[0] ? " in field " : "", log->field);
+      break;
+    case ABOUT_TYPE:
+      snprintf(ours, sizeof ours, "%s%s%s", wordings[i].ours, log->field[0] ? " in field " : "", log->field);
+      break;
     }
-  if (strncmp(what, "Missing required", 16) == 0)
-    field = "";
+  }
   if (line)
-    snprintf(message, message_size, "%s:%u: %s%s%s", path, line, what, field[0] ? ", in field " : "", field);
+    snprintf(message, message_size, "%s:%u: %s", path, line, ours);
   else
-    snprintf(message, message_size, "%s: %s", path, what);
+    snprintf(message, message_size, "%s: %s", path, ours);
 }
 
 static cyaml_config_t configuration(struct log *log) {
