@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <unistd.h>
 
 #ifndef FAKE_TORCH
 #define FAKE_TORCH 214
@@ -68,6 +69,7 @@ static fake_library *add(const char *kind, const char *space, const char *key) {
 int32_t aoti_torch_library_init_fragment(const char *space, const char *, uint32_t, void **result) {
   if (state.fail_fragment)
     return 1;
+  usleep(1000); // torch takes its time too: two threads without a lock would both get here
   *result = add("fragment", space, "");
   return 0;
 }

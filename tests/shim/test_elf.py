@@ -22,8 +22,12 @@ CONSUMER = DECLARATIONS + """
 #include <exception>
 static long memory[64];
 static at::Tensor &tensor() { return reinterpret_cast<at::Tensor &>(memory); }
-static void router() { dsv3_router_gemm(tensor(), tensor(), tensor()); }
-static void fused_a() { dsv3_fused_a_gemm(tensor(), tensor(), tensor()); }
+static void router() {
+  dsv3_router_gemm(tensor(), tensor(), tensor());
+}
+static void fused_a() {
+  dsv3_fused_a_gemm(tensor(), tensor(), tensor());
+}
 static int caught(void (*f)()) {
   try {
     f();
