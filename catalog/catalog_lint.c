@@ -151,7 +151,7 @@ static bool read_signature(const char *text, struct names *names) {
     int length = 0;
     while (is_word(text[length]))
       length++;
-    if (length && names->count < 100) {
+    if (length && !isdigit((unsigned char)text[0]) && names->count < 100) {
       names->name[names->count] = text;
       names->length[names->count++] = length;
       text += length;
@@ -655,6 +655,12 @@ static bool load_document(struct lint *lint) {
   }
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
   bool ok = yaml_parser_load(&parser, &lint->document);
+  yaml_document_t second; /* the loader stops behind the first document */
+  if (ok && yaml_parser_load(&parser, &second)) {
+    if (yaml_document_get_root_node(&second))
+      fault(lint, yaml_document_get_root_node(&second), "a second document, which nobody reads");
+    yaml_document_delete(&second);
+  }
   yaml_parser_delete(&parser);
   free(text);
   return ok;

@@ -174,8 +174,6 @@ static void take_log(cyaml_log_t level, void *context, const char *format, va_li
   } else if (log->around == 0) {
     log->around = number;
   }
-  if (log->what[0] == '\0' && strncmp(what, "libyaml", 7) == 0) /* it puts the place into the same line */
-    snprintf(log->what, sizeof log->what, "%.*s", (int)strcspn(what, "("), what);
 }
 
 /* For a key that it does not want, libcyaml knows only the line of the value before it: look on from there. */

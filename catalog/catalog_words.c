@@ -41,9 +41,6 @@ char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t siz
   if (!symbol->routes_count)
     return text;
   const struct catalog_route *route = &symbol->routes[0];
-  for (unsigned i = 0; i < symbol->routes_count && route->kind == CATALOG_ROUTE_SGLANG && route->until; i++)
-    if (symbol->routes[i].kind != CATALOG_ROUTE_SGLANG || !symbol->routes[i].until)
-      route = &symbol->routes[i]; /* an older module path is no advice for today, if there is anything else */
   switch (route->kind) {
   case CATALOG_ROUTE_NONE:
     snprintf(text, size, "there is no replacement: %s", route->note);

@@ -58,6 +58,10 @@ check("lint this project's catalog", (status, err, out.count("\n")), (0, "", 1))
 
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
+    example = folder / "example.yaml"  # the documentation's own example is a right catalog
+    example.write_text((CATALOG.parent / "schema.md").read_text().split("```yaml\n")[1].split("```")[0])
+    check("the example of schema.md", run("lint", example), (0, f"{example}: 1 rows, 1 removed, 0 planned\n", ""))
+    example.unlink()
 
     def names():
         return sorted(p.name for p in folder.iterdir())
