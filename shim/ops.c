@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- kernels ---------------------------------------------------------------------------------------------------------
- * The stack's tensors are ours: each is deleted exactly once, always, and before an exception, since torch has given
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
+
+/* The stack's tensors are ours: each is deleted exactly once, always, and before an exception, since torch has given
  * them away when it calls. Deleting `output` drops a reference only; the caller's tensor has been written in place. */
 
 enum { ARGUMENTS = 3 };
@@ -66,8 +67,7 @@ static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
     take(torch_abi_get(), tensors);
 }
 
-/* --- registration ---------------------------------------------------------------------------------------------------
- */
+/* --- registration ------------------------------------------------------------------------------------------------- */
 
 static struct {
   torch_boxed *boxed;

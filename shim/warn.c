@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- settings -------------------------------------------------------------------------------------------------------
- */
+/* --- settings ----------------------------------------------------------------------------------------------------- */
 
 enum { FROM_ENVIRONMENT = -1 };
 static atomic_int mode = FROM_ENVIRONMENT;
@@ -51,8 +50,7 @@ static int mode_from_environment(void) {
   return chosen;
 }
 
-/* --- call sites -----------------------------------------------------------------------------------------------------
- */
+/* --- call sites --------------------------------------------------------------------------------------------------- */
 
 /* A set of call sites that only grows, open addressing. A key is the return address with the kernel and the kind of
  * call in the top byte, where addresses of user programs have zeros. The top bit says that the site has to warn again.
@@ -89,8 +87,7 @@ static _Atomic uintptr_t *site_of(uintptr_t key, bool *is_new) {
   return NULL;
 }
 
-/* --- the warning ----------------------------------------------------------------------------------------------------
- */
+/* --- the warning -------------------------------------------------------------------------------------------------- */
 
 /* "libmodel.so+0x1234 (symbol+0x56)". The address is that of the call, one before the return address, so that addr2line
  * tells the line of the call. */

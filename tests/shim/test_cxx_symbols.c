@@ -94,8 +94,7 @@ static void without_torch(void) {
   world_child(no_torch_then_torch);
 }
 
-/* --- other definitions ----------------------------------------------------------------------------------------------
- */
+/* --- other definitions -------------------------------------------------------------------------------------------- */
 
 static void expect_forwarded(void *wheel) {
   int *calls = wheel ? (int *)dlsym(wheel, "old_wheel_calls") : NULL;

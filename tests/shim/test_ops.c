@@ -20,8 +20,7 @@ static int deleted(const struct fake_state *state) {
   return count;
 }
 
-/* --- registration ---------------------------------------------------------------------------------------------------
- */
+/* --- registration ------------------------------------------------------------------------------------------------- */
 
 static void registers(const char *fake, uint64_t abi_version) {
   struct fake_state *state = world_torch(fake);
@@ -175,8 +174,7 @@ static void threads(void) {
   world_child(many_threads);
 }
 
-/* --- calls ----------------------------------------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 struct boxed_call {
   fake_boxed *kernel;
@@ -339,8 +337,7 @@ static void raising_hook(void) {
   world_child(warning_raises);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------
- */
+/* --- the table ---------------------------------------------------------------------------------------------------- */
 
 /* Every operator that the catalog promises is served here, and nothing else. */
 static void table(void) {
