@@ -177,7 +177,7 @@ static bool dropped_route(const struct scan *scan, const struct catalog_symbol *
       return true;
     size_t parent = strlen(module);
     if (strncmp(route->module, module, parent) == 0 && route->module[parent] == '.' &&
-        strcmp(route->module + parent + 1, name) == 0)
+        strcmp(route->module + parent + 1, name) == 0 && strcmp(route->name, name) == 0)
       return true;
   }
   return false;

@@ -156,8 +156,9 @@ void rules_build(struct scan *scan);
 void rules_free(struct scan *scan);
 /* A Python attribute of the owner package that is gone from the chosen kernel release: module "sgl_kernel" or
  * "sgl_kernel.gemm", name "dsv3_router_gemm". Also an sglang module path that the chosen sglang release has dropped
- * (case contract, Python rule 18). NULL when it is not a removed name. A submodule that the catalog does not list under
- * the symbol gives NULL. */
+ * (case contract, Python rule 18), there also the module itself when it is called like its function: module
+ * "sglang.jit_kernel", name "dsv3_router_gemm". NULL when it is not a removed name. A submodule that the catalog does
+ * not list under the symbol gives NULL. */
 const struct catalog_symbol *rules_python_removed(const struct scan *scan, const char *module, const char *name);
 /* An operator "dsv3_router_gemm" of namespace sgl_kernel that is gone. */
 const struct catalog_symbol *rules_operator_removed(const struct scan *scan, const char *op_name);
