@@ -228,6 +228,11 @@ static void sglang_routes(void) {
   UNIT_STRINGS(route_module("dsv3_fused_a_gemm", "0.5.16"), "sglang.jit_kernel.fused_a_gemm");
   UNIT_STRINGS(route_module("dsv3_fused_a_gemm", "0.5.99"), "sglang.kernels.ops.gemm.fused_a_gemm");
   UNIT_STRINGS(route_module("qserve_w4a8_per_chn_gemm", "0.5.18"), "");
+  /* nothing follows this one: until is the first release without it */
+  UNIT_STRINGS(route_module("scaled_fp4_quant", "0.5.9"), "");
+  UNIT_STRINGS(route_module("scaled_fp4_quant", "0.5.10rc0"), "sglang.jit_kernel.nvfp4");
+  UNIT_STRINGS(route_module("scaled_fp4_quant", "0.5.15.post1"), "sglang.jit_kernel.nvfp4");
+  UNIT_STRINGS(route_module("scaled_fp4_quant", "0.5.16"), "");
 }
 
 static void own_routes(void) {
