@@ -68,9 +68,8 @@ static void read_entry(const uint8_t *bytes, size_t at, size_t length, struct en
   add_part(entry, bytes + at, length);
   size_t start = read_parts(bytes, at, entry);
   entry->written = entry->count;
-  entry->relative = start == 0 || !strchr("/\\})>@", bytes[start]) || (bytes[start] != '/' && bytes[start] != '\\');
-  if (start > 0 && strchr("})>", bytes[start - 1]))
-    entry->relative = false;
+  bool rooted = bytes[start] == '/' || bytes[start] == '\\';
+  entry->relative = !rooted && !(start > 0 && strchr("})>", bytes[start - 1]));
   size_t before = start;
   while ((before = joined_string(bytes, before)) != SIZE_MAX) {
     if (before > 0 && (bytes[before - 1] == '/' || bytes[before - 1] == '\\'))

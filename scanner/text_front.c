@@ -112,21 +112,20 @@ enum text_kind text_kind(const char *path, const uint8_t *bytes, size_t size, en
 struct program {
   const struct text_view *view;
   const size_t *offsets; /* of each byte of the copy in the view */
-  size_t count;
 };
 
 static void program_found(void *user, size_t offset, const struct catalog_symbol *symbol) {
-  struct program *program = user;
-  program->count++;
+  const struct program *program = user;
   text_find(program->view, program->offsets[offset], symbol, VERDICT_REPORT, EVIDENCE_STRING,
             "used by a program in this text");
 }
 
 /* Looks for Python in [start, end). A program in a script is often indented as a whole; Python must not see that. */
-static size_t find_program(const struct text_view *view, size_t start, size_t end) {
-  if (start >= end)
-    return 0;
-  size_t common = SIZE_MAX;
+static void find_program(const struct text_view *view, size_t start, size_t end) {
+  const struct catalog_symbol *symbol;
+  size_t length, common = SIZE_MAX;
+  if (start >= end || rules_next_name(view->scan, view->bytes + start, end - start, 0, &symbol, &length) == SIZE_MAX)
+    return; /* most strings: no need to parse them */
   for (size_t line = start; line < end;) {
     size_t stop = text_line_end(view->bytes, end, line), i = line;
     while (i < stop && (view->bytes[i] == ' ' || view->bytes[i] == '\t'))
@@ -153,11 +152,10 @@ static size_t find_program(const struct text_view *view, size_t start, size_t en
     line = stop + 1;
   }
   offsets[size] = end - 1;
-  struct program program = {view, offsets, 0};
+  struct program program = {view, offsets};
   python_find_in_text(view->scan, copy, size, program_found, &program);
   free(copy);
   free(offsets);
-  return program.count;
 }
 
 /* A line of the region begins like an import statement: names in it are code, not prose. */
