@@ -1,0 +1,282 @@
+/* Asks libclang what the names of a file refer to.
+ *
+ * libclang reads only what it is given in memory: the prelude of the catalog, the file, the headers of the tree that it
+ * includes, and the stand-in for the wheel's header. No system, torch or CUDA header is looked for, so the answer is
+ * the same on every machine. Conditions are decided by cxx_unit.c already; it blanks out at their places what libclang
+ * has not to see. The language is C++20 for every kind of source: CUDA's keywords are macros of the prelude. */
+#include "scanner/cxx_front.h"
+
+#include <clang-c/Index.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The generated prelude (catalog/prelude.h.in). */
+extern const char cxx_prelude[];
+extern const size_t cxx_prelude_size;
+
+#define FOLDER "/sgl-migrate/"
+#define LARGEST_TEXT ((size_t)16 << 20)
+
+struct place {
+  unsigned offset;
+  uint32_t use;
+};
+
+struct ast {
+  struct cxx_unit *unit;
+  CXFile main;
+  struct place *places; /* of the uses, by offset */
+  uint32_t places_count;
+};
+
+static int compare_places(const void *left, const void *right) {
+  const struct place *a = left, *b = right;
+  return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static struct cxx_use *use_at(const struct ast *ast, unsigned offset) {
+  uint32_t low = 0, high = ast->places_count;
+  while (low < high) {
+    uint32_t middle = (low + high) / 2;
+    if (ast->places[middle].offset < offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < ast->places_count && ast->places[low].offset == offset ? &ast->unit->uses[ast->places[low].use] : NULL;
+}
+
+/* --- what a declaration is -----------------------------------------------------------------------------------------
+ */
+
+/* Is the cursor's namespace exactly this path? */
+static bool in_namespace(CXCursor cursor, const char *path) {
+  size_t length = strlen(path);
+  for (;;) {
+    cursor = clang_getCursorSemanticParent(cursor);
+    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    if (kind == CXCursor_LinkageSpec || kind == CXCursor_UnexposedDecl)
+      continue;
+    if (kind == CXCursor_TranslationUnit)
+      return length == 0;
+    if (kind != CXCursor_Namespace)
+      return false;
+    CXString spelling = clang_getCursorSpelling(cursor);
+    const char *name = clang_getCString(spelling);
+    size_t part = name ? strlen(name) : 0;
+    bool fits = part > 0 && part <= length && memcmp(path + length - part, name, part) == 0;
+    clang_disposeString(spelling);
+    if (!fits)
+      return false;
+    length -= part;
+    if (length >= 2 && memcmp(path + length - 2, "::", 2) == 0)
+      length -= 2;
+  }
+}
+
+static bool in_linkage_block(CXCursor cursor) {
+  for (;;) {
+    cursor = clang_getCursorSemanticParent(cursor);
+    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    if (kind == CXCursor_LinkageSpec || kind == CXCursor_UnexposedDecl)
+      return true;
+    if (kind != CXCursor_Namespace)
+      return false;
+  }
+}
+
+/* A function that is declared in extern "C" first has its plain name as its symbol. */
+static bool c_linkage(CXCursor function) {
+  CXCursor first = clang_getCanonicalCursor(function);
+  if (!in_linkage_block(first))
+    return false;
+  CXString mangled = clang_Cursor_getMangling(first), spelling = clang_getCursorSpelling(first);
+  const char *a = clang_getCString(mangled), *b = clang_getCString(spelling);
+  bool plain = a && b && strcmp(a, b) == 0;
+  clang_disposeString(mangled);
+  clang_disposeString(spelling);
+  return plain;
+}
+
+/* The byte of the original text at a location; NULL in the prelude and the stand-ins. */
+static const uint8_t *original(const struct ast *ast, CXSourceLocation location) {
+  CXFile file;
+  unsigned offset;
+  clang_getFileLocation(location, &file, NULL, NULL, &offset);
+  CXString name = clang_getFileName(file);
+  const char *text = clang_getCString(name);
+  const uint8_t *at = NULL;
+  if (text && strncmp(text, FOLDER, strlen(FOLDER)) == 0) {
+    char *end;
+    unsigned long part = strtoul(text + strlen(FOLDER), &end, 10);
+    const struct cxx_part *found = part < ast->unit->parts_count ? &ast->unit->parts[part] : NULL;
+    if (end != text + strlen(FOLDER) && found && !found->stand_in && offset < found->size)
+      at = found->bytes + offset;
+  }
+  clang_disposeString(name);
+  return at;
+}
+
+static enum cxx_owner function_owner(const struct ast *ast, const struct cxx_use *use, CXCursor function) {
+  const struct cxx_name *name = cxx_index_name(ast->unit->scan, use->name);
+  CXCursor pattern = clang_getSpecializedCursorTemplate(function);
+  if (!clang_Cursor_isNull(pattern) && !clang_isInvalid(clang_getCursorKind(pattern)))
+    function = pattern;
+  bool is_template = clang_getCursorKind(function) == CXCursor_FunctionTemplate;
+  if (is_template != name->is_template)
+    return CXX_OWNER_OTHER;
+  enum CXLinkageKind linkage = clang_getCursorLinkage(function);
+  if (linkage == CXLinkage_Internal || linkage == CXLinkage_UniqueExternal || linkage == CXLinkage_NoLinkage)
+    return CXX_OWNER_OTHER;
+  if (is_template)
+    return in_namespace(function, "") ? CXX_OWNER_REMOVED : CXX_OWNER_OTHER;
+  const uint8_t *at = original(ast, clang_getCursorLocation(clang_getCanonicalCursor(function)));
+  if (c_linkage(function) || (at && cxx_scopes_mismatch(ast->unit, at)))
+    return CXX_OWNER_OTHER;
+  int parameters = clang_Cursor_getNumArguments(function);
+  for (unsigned i = 0; i < name->symbols_count; i++)
+    if (parameters >= 0 && (unsigned)parameters == cxx_index_signature(ast->unit->scan, name->symbols[i])->most &&
+        in_namespace(function, name->symbols[i]->cxx.scope))
+      return CXX_OWNER_REMOVED;
+  return CXX_OWNER_OTHER;
+}
+
+static enum cxx_owner merge(enum cxx_owner a, enum cxx_owner b) {
+  if (a == CXX_OWNER_UNPROVEN || a == b)
+    return b;
+  return b == CXX_OWNER_UNPROVEN ? a : CXX_OWNER_AMBIGUOUS;
+}
+
+static enum cxx_owner referenced_owner(const struct ast *ast, const struct cxx_use *use, CXCursor target);
+
+/* Of several functions, those that take as many arguments as the call has. */
+static enum cxx_owner overload_owner(const struct ast *ast, const struct cxx_use *use, CXCursor overloads) {
+  unsigned least = 0, most = UINT_MAX, count = clang_getNumOverloadedDecls(overloads);
+  if (use->role == CXX_ROLE_CALL)
+    cxx_scopes_arguments(ast->unit, use->token, &least, &most);
+  enum cxx_owner fitting = CXX_OWNER_UNPROVEN, all = CXX_OWNER_UNPROVEN;
+  for (unsigned i = 0; i < count && i < 64; i++) {
+    CXCursor one = clang_getOverloadedDecl(overloads, i);
+    enum cxx_owner owner = referenced_owner(ast, use, one);
+    int parameters = clang_Cursor_getNumArguments(one);
+    all = merge(all, owner);
+    if (parameters < 0 || ((unsigned)parameters >= least && (unsigned)parameters <= most))
+      fitting = merge(fitting, owner);
+  }
+  return fitting == CXX_OWNER_UNPROVEN ? all : fitting;
+}
+
+static enum cxx_owner referenced_owner(const struct ast *ast, const struct cxx_use *use, CXCursor target) {
+  switch (clang_getCursorKind(target)) {
+  case CXCursor_FunctionDecl:
+  case CXCursor_FunctionTemplate:
+    return function_owner(ast, use, target);
+  case CXCursor_OverloadedDeclRef:
+    return overload_owner(ast, use, target);
+  case CXCursor_UsingDeclaration: {
+    CXCursor named = clang_getCursorReferenced(target);
+    return clang_Cursor_isNull(named) || clang_equalCursors(named, target) ? CXX_OWNER_UNPROVEN
+                                                                           : referenced_owner(ast, use, named);
+  }
+  default:
+    return clang_isInvalid(clang_getCursorKind(target)) ? CXX_OWNER_UNPROVEN : CXX_OWNER_OTHER;
+  }
+}
+
+/* --- the tree ----------------------------------------------------------------------------------------------------- */
+
+static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientData data) {
+  struct ast *ast = data;
+  enum CXCursorKind kind = clang_getCursorKind(cursor);
+  CXFile file;
+  unsigned offset;
+  /* The place in the file also for what comes out of a macro: an argument is where it was written. */
+  clang_getFileLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, &offset);
+  bool here = file && file == ast->main; /* clang_File_isEqual takes all files in memory for one */
+  if (!here && clang_getCursorKind(parent) == CXCursor_TranslationUnit)
+    return CXChildVisit_Continue;
+  struct cxx_use *use = here ? use_at(ast, offset) : NULL;
+  if (!use)
+    return CXChildVisit_Recurse;
+  if (kind == CXCursor_OverloadedDeclRef) {
+    use->ast = (uint8_t)merge(use->ast, overload_owner(ast, use, cursor));
+  } else if (clang_isReference(kind) || kind == CXCursor_DeclRefExpr || kind == CXCursor_MemberRefExpr) {
+    CXCursor target = clang_getCursorReferenced(cursor);
+    if (!clang_Cursor_isNull(target))
+      use->ast = (uint8_t)merge(use->ast, referenced_owner(ast, use, target));
+    else if (kind != CXCursor_DeclRefExpr)
+      use->ast = (uint8_t)merge(use->ast, CXX_OWNER_OTHER);
+  } else if (clang_isDeclaration(kind) && kind != CXCursor_UsingDeclaration) {
+    CXString spelling = clang_getCursorSpelling(cursor);
+    const char *text = clang_getCString(spelling);
+    const struct cxx_name *name = cxx_index_name(ast->unit->scan, use->name);
+    if (text && strcmp(text, name->word) == 0) {
+      use->ast = (uint8_t)merge(use->ast, referenced_owner(ast, use, cursor));
+      use->ast_declaration = true;
+    }
+    clang_disposeString(spelling);
+  }
+  return CXChildVisit_Recurse;
+}
+
+static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
+  struct ast ast = {.unit = unit};
+  ast.main = clang_getFile(translation, FOLDER "0");
+  ast.places = scan_alloc(NULL, unit->uses_count * sizeof *ast.places);
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    const struct cxx_token *token = &unit->tokens.list[unit->uses[i].token];
+    if (!(token->flags & (CXX_DIRECTIVE | CXX_INACTIVE)))
+      ast.places[ast.places_count++] = (struct place){token->start, i};
+  }
+  qsort(ast.places, ast.places_count, sizeof *ast.places, compare_places);
+  clang_visitChildren(clang_getTranslationUnitCursor(translation), visit, &ast);
+  free(ast.places);
+}
+
+void cxx_ast_resolve(struct cxx_unit *unit) {
+  static const char *const arguments[] = {
+      "-x",
+      "c++",
+      "-std=gnu++20",
+      "--target=x86_64-unknown-linux-gnu",
+      "-fsyntax-only",
+      "-nostdinc",
+      "-nostdinc++",
+      "-w",
+      "-ferror-limit=0",
+      "-fno-spell-checking", /* a guess at what was meant is worse than no answer */
+      "-ftemplate-depth=64",
+      "-fconstexpr-steps=10000",
+      "-Xclang",
+      "-disable-pragma-debug-crash",
+      "-DSGL_MIGRATE_TYPES_ONLY", /* the removed functions are declared where their header is included */
+      "-include",
+      FOLDER "prelude.h",
+  };
+  if (unit->parts_size > LARGEST_TEXT)
+    unit->too_much = "it is too large together with its headers";
+  if (unit->too_much)
+    return;
+  struct CXUnsavedFile *files = scan_alloc(NULL, (unit->parts_count + 1) * sizeof *files);
+  char(*names)[32] = scan_alloc(NULL, unit->parts_count * sizeof *names);
+  for (uint32_t i = 0; i < unit->parts_count; i++) {
+    snprintf(names[i], sizeof names[i], FOLDER "%u", i);
+    files[i] = (struct CXUnsavedFile){names[i], unit->parts[i].text, unit->parts[i].size};
+  }
+  files[unit->parts_count] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
+  CXIndex index = clang_createIndex(0, 0);
+  CXTranslationUnit translation = NULL;
+  enum CXErrorCode error =
+      clang_parseTranslationUnit2(index, FOLDER "0", arguments, sizeof arguments / sizeof *arguments, files,
+                                  unit->parts_count + 1, CXTranslationUnit_KeepGoing, &translation);
+  if (error == CXError_Success && translation)
+    visit_unit(unit, translation);
+  else
+    unit->too_much = "libclang cannot read it";
+  clang_disposeTranslationUnit(translation);
+  clang_disposeIndex(index);
+  free(names);
+  free(files);
+}

@@ -1,0 +1,258 @@
+/* What the parts of the C++ front share. One cxx_unit is one file under analysis with everything it includes from the
+ * tree; it lives on one thread.
+ *
+ *   cxx_index.c       facts of the whole tree, built once
+ *   cxx_lexer.c       text to tokens
+ *   cxx_preprocess.c  macros and conditions
+ *   cxx_unit.c        walks a file and its headers, and writes the text that libclang gets
+ *   cxx_scopes.c      namespaces, classes, functions and declarations of catalog names; who a name belongs to
+ *   cxx_limits.c      what libclang should not get
+ *   cxx_ast.c         the same question put to libclang
+ *   cxx_uses.c        verdicts of names in code
+ *   cxx_strings.c     strings and comments
+ *   cxx_edits.c       what fix writes
+ */
+#ifndef SGL_CXX_FRONT_H
+#define SGL_CXX_FRONT_H
+
+#include "scanner/cxx_arena.h"
+#include "scanner/cxx_lexer.h"
+#include "scanner/cxx_preprocess.h"
+#include "scanner/scanner.h"
+
+#define CXX_NONE UINT32_MAX
+
+/* --- the index ---------------------------------------------------------------------------------------------------- */
+
+/* A C++ function or kernel template of the catalog. */
+struct cxx_name {
+  const char *word;
+  uint32_t length;
+  bool is_template;
+  const struct catalog_symbol **symbols; /* with this name; more than one when a name left twice */
+  unsigned symbols_count;
+};
+
+/* Of one parameter: what can be told without knowing any type. */
+enum cxx_parameter { CXX_PARAMETER_OTHER, CXX_PARAMETER_TENSOR, CXX_PARAMETER_BUILTIN };
+
+#define CXX_MOST_PARAMETERS 32
+
+struct cxx_signature {
+  unsigned least, most;                    /* arguments that a call may have; variadic: most is UINT_MAX */
+  uint8_t parameters[CXX_MOST_PARAMETERS]; /* enum cxx_parameter of the first ones */
+};
+
+struct cxx_index;
+
+/* The catalog name that a word is, or -1. */
+int cxx_index_find(const struct scan *scan, const uint8_t *text, size_t length);
+const struct cxx_name *cxx_index_name(const struct scan *scan, int name);
+/* The signature of a symbol's C++ function, from its declaration in the catalog. */
+const struct cxx_signature *cxx_index_signature(const struct scan *scan, const struct catalog_symbol *symbol);
+/* Does any file of the tree define a function-like macro of that name? */
+bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length);
+/* The header of the tree that an include in `from` means, or NULL. */
+const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
+                                           size_t length);
+/* Does the tree itself define the symbol's function with the same signature? */
+bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *symbol);
+/* The operator namespace that the function `text` registers in, by its callers in the tree: the library's own (true),
+ * another or unknown (false). */
+bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length);
+/* Stand-ins for the wheel's header and for this project's own: declarations from the catalog. */
+const char *cxx_index_wheel_header(const struct scan *scan);
+const char *cxx_index_jit_header(const struct scan *scan);
+
+/* --- scopes ------------------------------------------------------------------------------------------------------- */
+
+struct cxx_scope;
+struct cxx_statement;
+
+/* Where the parser of scopes stands; copied at #if and put back at #else and #endif. Its lists are never changed, only
+ * grown at their head. */
+struct cxx_state {
+  struct cxx_scope *scope;
+  const struct cxx_frame *frame;      /* the scopes around it */
+  const struct cxx_item *base, *tail; /* the statement so far: the tokens after base up to tail */
+  const struct cxx_item *first;       /* its first token */
+  const struct cxx_bracket *bracket;  /* open in the statement */
+  unsigned count;                     /* tokens of the statement */
+  unsigned skip;                      /* open braces of a function body in a header, which is not looked at */
+  bool named;                         /* the statement has a catalog name */
+};
+
+enum cxx_owner {
+  CXX_OWNER_UNPROVEN,  /* no declaration in view */
+  CXX_OWNER_REMOVED,   /* the removed function */
+  CXX_OWNER_OTHER,     /* something else of that name */
+  CXX_OWNER_AMBIGUOUS, /* both would fit */
+};
+
+enum cxx_role {
+  CXX_ROLE_REFERENCE, /* address, template argument, default argument, ... */
+  CXX_ROLE_CALL,      /* the plain or qualified name before a parenthesis */
+  CXX_ROLE_DECLARATION,
+  CXX_ROLE_DEFINITION,
+  CXX_ROLE_USING,         /* using-declaration */
+  CXX_ROLE_INSTANTIATION, /* explicit instantiation of a template */
+  CXX_ROLE_MACRO_NAME,    /* #define of that name */
+  CXX_ROLE_MACRO_BODY,
+  CXX_ROLE_MACRO_USE, /* the name is a macro here, and stands for the function */
+  CXX_ROLE_OTHER,     /* declares or names something else */
+};
+
+enum cxx_qualifier { CXX_PLAIN, CXX_GLOBAL, CXX_NAMED };
+
+/* A catalog name in the code of the file. */
+struct cxx_use {
+  uint32_t token;
+  uint32_t qualifier_token; /* of the leading :: when qualifier is CXX_GLOBAL */
+  int name;
+  const struct catalog_symbol *symbol;
+  uint8_t role, qualifier, owner;
+  uint8_t ast; /* enum cxx_owner; CXX_OWNER_UNPROVEN: no node */
+  bool ast_declaration;
+  bool unsure;                       /* found without a look at the scopes around it */
+  const struct catalog_route *route; /* what the call becomes; NULL: it stays */
+  struct cxx_scope *scope;
+  const struct cxx_item *path; /* last token of the qualifier of CXX_NAMED */
+  uint32_t order;
+  const void *declaration; /* struct cxx_declaration: of the roles that declare */
+};
+
+#define CXX_CHILD_BUCKETS 1024
+/* A file with more uses than this is generated; the rest of them is reported without a look at the scopes. */
+#define CXX_MOST_USES 10000
+
+/* --- the unit ----------------------------------------------------------------------------------------------------- */
+
+enum cxx_directive_kind {
+  CXX_INCLUDE,
+  CXX_DEFINE,
+  CXX_UNDEF,
+  CXX_IF,
+  CXX_IFDEF,
+  CXX_IFNDEF,
+  CXX_ELIF,
+  CXX_ELSE,
+  CXX_ENDIF,
+  CXX_ONCE,    /* #pragma once */
+  CXX_MESSAGE, /* #error, #warning, #pragma message */
+  CXX_DIRECTIVE_OTHER,
+};
+
+/* A directive of the file itself. */
+struct cxx_directive {
+  enum cxx_directive_kind kind;
+  uint32_t first, last; /* its CXX_HASH and CXX_NEWLINE tokens */
+  uint32_t header;      /* CXX_INCLUDE: token with the name, or CXX_NONE */
+  unsigned depth;       /* conditions around it; an #if and its #endif lie outside of their own */
+  bool active;
+};
+
+/* A text of the translation unit as libclang gets it. */
+struct cxx_part {
+  const struct source_file *file; /* NULL: a stand-in header */
+  const uint8_t *bytes;           /* the original; same length as text */
+  char *text; /* owned; without conditions, what is not compiled, pragmas and includes from elsewhere */
+  size_t size;
+  bool stand_in;
+};
+
+struct cxx_string_place {
+  uint32_t token;
+  struct cxx_scope *scope;
+};
+
+struct cxx_unit {
+  const struct scan *scan;
+  const struct source_file *file;
+  struct result *result;
+  struct cxx_arena arena;
+  struct cxx_tokens tokens;
+  uint32_t *lines; /* where each line starts */
+  uint32_t lines_count;
+  bool c_source; /* C, not C++ */
+  bool backend;  /* a source of another GPU vendor */
+  enum catalog_platform platform;
+
+  struct cxx_macros macros;
+  struct cxx_directive *directives;
+  uint32_t directives_count, directives_capacity;
+
+  struct cxx_part *parts; /* [0] is the file itself */
+  uint32_t parts_count, parts_capacity;
+  size_t parts_size;
+  unsigned includes_count;
+  uint8_t *times; /* for each file of the scan: how often it was included */
+  bool wheel_included, jit_included;
+  bool headers_left_out; /* the tree's headers are too many for one file */
+  double expansion;      /* tokens after macro expansion, about */
+  const char *too_much;  /* why libclang did not get the file; NULL: it may or did */
+
+  struct cxx_scope *global;
+  struct cxx_scope *children[CXX_CHILD_BUCKETS]; /* namespaces and classes by parent and name */
+  uint32_t lookups, declarations_count;
+  struct cxx_state state;
+  uint32_t order;
+  bool feeding_main, feeding_inactive;
+  bool feeding_plain; /* the next token is a macro's name, whatever it is called */
+  struct cxx_string tensor_aliases[64];
+  unsigned tensor_aliases_count;
+
+  struct cxx_use *uses;
+  bool *use_of; /* for each token: it has a use */
+  uint32_t uses_count, uses_capacity;
+  struct cxx_string_place *strings;
+  uint32_t strings_count, strings_capacity;
+};
+
+/* cxx_unit.c: read the file and what it includes; afterwards tokens, directives, parts, uses and strings are there. */
+void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file);
+void cxx_unit_free(struct cxx_unit *unit);
+/* The catalog symbol of a name that is gone on the unit's platform, or NULL while it lives. */
+const struct catalog_symbol *cxx_unit_removed(const struct cxx_unit *unit, int name);
+/* 1-based line and column of a byte of the file. */
+void cxx_unit_position(const struct cxx_unit *unit, size_t offset, uint32_t *line, uint32_t *column);
+/* The text of a token of the file. */
+struct cxx_string cxx_unit_text(const struct cxx_unit *unit, uint32_t token);
+
+/* cxx_scopes.c */
+void cxx_scopes_begin(struct cxx_unit *unit);
+/* The next token; index is its number in the file itself, CXX_NONE in a header. */
+void cxx_scopes_token(struct cxx_unit *unit, const uint8_t *bytes, const struct cxx_token *token, uint32_t index);
+void cxx_scopes_end(struct cxx_unit *unit);
+/* An include of one of the stand-in headers. */
+void cxx_scopes_stand_in(struct cxx_unit *unit, bool wheel);
+/* Finds the owner of every use; after cxx_scopes_end. */
+void cxx_scopes_resolve(struct cxx_unit *unit);
+/* The namespace that a place registers operators in: TORCH_LIBRARY(namespace, m) {. Length 0: no registration there. */
+struct cxx_string cxx_scope_registration(const struct cxx_scope *scope);
+/* The function around a place that takes a Library parameter; length 0: none. */
+struct cxx_string cxx_scope_registrar(const struct cxx_scope *scope);
+/* The signature in the text of a declaration. */
+void cxx_signature_read(struct cxx_unit *unit, const uint8_t *text, size_t size, struct cxx_signature *signature);
+/* Has the file (with its headers) a declaration of that name of another owner / of the removed function? */
+void cxx_scopes_declared(const struct cxx_unit *unit, int name, bool *removed, bool *other);
+/* Is the declaration at this byte of a part another function than the catalog's, by its parameters? */
+bool cxx_scopes_mismatch(const struct cxx_unit *unit, const uint8_t *at);
+/* How many arguments the call at a token has: least to most, UINT_MAX when they cannot be counted. */
+void cxx_scopes_arguments(const struct cxx_unit *unit, uint32_t token, unsigned *least, unsigned *most);
+/* A name that the scopes did not get to, because it stands too deep or in text that is too long. */
+void cxx_scopes_leftover(struct cxx_unit *unit, uint32_t token, int name);
+
+/* cxx_limits.c: looks at one text of the unit; sets unit->too_much. */
+void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
+
+/* cxx_ast.c: fills use.ast, or sets unit->too_much. */
+void cxx_ast_resolve(struct cxx_unit *unit);
+
+/* cxx_uses.c: findings for names in code; calls that may be rewritten get use.route. */
+void cxx_uses_find(struct cxx_unit *unit);
+/* cxx_strings.c: findings for strings, comments and #error texts. */
+void cxx_strings_find(struct cxx_unit *unit);
+/* cxx_edits.c: the edits of all findings that are VERDICT_REWRITE, and the new include. */
+void cxx_edits_make(struct cxx_unit *unit);
+
+#endif

@@ -1,0 +1,449 @@
+/* Facts of the whole tree that one file cannot show. Built once, read by all workers. */
+#include "scanner/cxx_front.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 4096
+
+/* A set of words, or a map of words to numbers. */
+struct entry {
+  struct entry *next;
+  struct cxx_string word;
+  size_t value;
+};
+
+struct table {
+  struct entry *buckets[BUCKETS];
+};
+
+struct cxx_index {
+  struct cxx_arena arena;
+  struct cxx_name *names;
+  int names_count;
+  struct table words;               /* of names, to their number */
+  struct cxx_signature *signatures; /* one a catalog symbol */
+  struct table headers;             /* base names, to the file's number; one entry a file */
+  struct table macros;              /* function-like macros that files with a hit may use */
+  struct table registrars;          /* functions that register operators in the library's namespace */
+  bool *defined;                    /* one a catalog symbol */
+  char *wheel_header, *jit_header;
+};
+
+/* --- tables ------------------------------------------------------------------------------------------------------- */
+
+static struct entry *find(const struct table *table, const uint8_t *word, size_t length) {
+  struct entry *entry = table->buckets[cxx_hash(word, length) % BUCKETS];
+  while (entry && (entry->word.length != length || memcmp(entry->word.text, word, length) != 0))
+    entry = entry->next;
+  return entry;
+}
+
+static struct entry *add(struct cxx_index *index, struct table *table, const void *word, size_t length, size_t value) {
+  struct entry **bucket = &table->buckets[cxx_hash(word, length) % BUCKETS];
+  struct entry *entry = cxx_arena_alloc(&index->arena, sizeof *entry);
+  *entry = (struct entry){*bucket, {word, (uint32_t)length}, value};
+  *bucket = entry;
+  return entry;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+static void add_name(struct cxx_index *index, const char *word, bool is_template, const struct catalog_symbol *symbol) {
+  if (!*word)
+    return;
+  const struct entry *known = find(&index->words, (const uint8_t *)word, strlen(word));
+  if (!known) {
+    known = add(index, &index->words, word, strlen(word), (size_t)index->names_count);
+    struct cxx_name *name = &index->names[index->names_count++];
+    *name = (struct cxx_name){.word = word, .length = (uint32_t)strlen(word), .is_template = is_template};
+  }
+  struct cxx_name *name = &index->names[known->value];
+  const struct catalog_symbol **symbols =
+      cxx_arena_alloc(&index->arena, (name->symbols_count + 1) * sizeof(const struct catalog_symbol *));
+  for (unsigned i = 0; i < name->symbols_count; i++)
+    symbols[i] = name->symbols[i];
+  symbols[name->symbols_count++] = symbol;
+  name->symbols = symbols;
+}
+
+static void build_names(struct scan *scan) {
+  struct cxx_index *index = scan->cxx_index;
+  const struct catalog *catalog = scan->catalog;
+  size_t most = 0;
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    most += 1 + catalog->symbols[i].cxx.templates_count;
+  index->names = cxx_arena_alloc(&index->arena, most * sizeof *index->names);
+  index->signatures = cxx_arena_alloc(&index->arena, catalog->symbols_count * sizeof *index->signatures);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    add_name(index, symbol->cxx.name, false, symbol);
+    for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
+      add_name(index, symbol->cxx.templates[k], true, symbol);
+  }
+  struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
+  *unit = (struct cxx_unit){.scan = scan};
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const char *text = catalog->symbols[i].cxx.declaration;
+    cxx_signature_read(unit, (const uint8_t *)text, strlen(text), &index->signatures[i]);
+  }
+  free(unit);
+}
+
+int cxx_index_find(const struct scan *scan, const uint8_t *text, size_t length) {
+  const struct entry *entry = find(&scan->cxx_index->words, text, length);
+  return entry ? (int)entry->value : -1;
+}
+
+const struct cxx_name *cxx_index_name(const struct scan *scan, int name) {
+  return name >= 0 && name < scan->cxx_index->names_count ? &scan->cxx_index->names[name] : NULL;
+}
+
+const struct cxx_signature *cxx_index_signature(const struct scan *scan, const struct catalog_symbol *symbol) {
+  return &scan->cxx_index->signatures[symbol - scan->catalog->symbols];
+}
+
+/* --- stand-in headers ----------------------------------------------------------------------------------------------
+ */
+
+static void build_stand_ins(struct scan *scan) {
+  struct cxx_index *index = scan->cxx_index;
+  size_t wheel_size, jit_size;
+  FILE *wheel = open_memstream(&index->wheel_header, &wheel_size);
+  FILE *jit = open_memstream(&index->jit_header, &jit_size);
+  if (!wheel || !jit) {
+    fputs("sgl-migrate: out of memory\n", stderr);
+    _Exit(EXIT_FAULT);
+  }
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    const struct catalog_route *route = catalog_jit_route(symbol);
+    if (!*symbol->cxx.declaration)
+      continue;
+    if (!*symbol->cxx.scope)
+      fprintf(wheel, "%s;\n", symbol->cxx.declaration);
+    if (route && route->cxx)
+      fprintf(jit, "namespace sgl_kernel_jit { %s; }\n", symbol->cxx.declaration);
+  }
+  if (fclose(wheel) != 0 || fclose(jit) != 0) {
+    fputs("sgl-migrate: out of memory\n", stderr);
+    _Exit(EXIT_FAULT);
+  }
+}
+
+const char *cxx_index_wheel_header(const struct scan *scan) {
+  return scan->cxx_index->wheel_header;
+}
+
+const char *cxx_index_jit_header(const struct scan *scan) {
+  return scan->cxx_index->jit_header;
+}
+
+/* --- headers of the tree -------------------------------------------------------------------------------------------
+ */
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static void build_headers(struct scan *scan) {
+  struct cxx_index *index = scan->cxx_index;
+  for (size_t i = scan->files_count; i-- > 0;) {
+    const struct source_file *file = &scan->files[i];
+    if (file->language == LANGUAGE_CXX)
+      add(index, &index->headers, base_name(file->path), strlen(base_name(file->path)), i);
+  }
+}
+
+/* Joins the folder of `from` and a relative path, and takes out "." and ".."; false when it leaves the root. */
+static bool join(char *out, size_t size, const char *from, const char *path) {
+  size_t used = (size_t)(base_name(from) - from);
+  if (used + strlen(path) + 2 > size)
+    return false;
+  memcpy(out, from, used);
+  while (*path) {
+    size_t part = strcspn(path, "/");
+    if (part == 2 && memcmp(path, "..", 2) == 0) {
+      if (used == 0)
+        return false;
+      used--;
+      while (used > 0 && out[used - 1] != '/')
+        used--;
+    } else if (part > 0 && !(part == 1 && *path == '.')) {
+      memcpy(out + used, path, part);
+      used += part;
+      if (path[part] == '/')
+        out[used++] = '/';
+    }
+    path += part;
+    while (*path == '/')
+      path++;
+  }
+  out[used] = '\0';
+  return true;
+}
+
+static size_t common_folders(const char *a, const char *b) {
+  size_t folders = 0;
+  for (; *a && *a == *b; a++, b++)
+    folders += *a == '/';
+  return folders;
+}
+
+const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
+                                           size_t length) {
+  char path[4096], joined[4096];
+  if (length == 0 || length >= sizeof path || memchr(text, '\0', length) || text[0] == '/')
+    return NULL;
+  memcpy(path, text, length);
+  path[length] = '\0';
+  if (join(joined, sizeof joined, from->path, path)) {
+    const struct source_file *beside = scan_file(scan, joined);
+    if (beside && beside->language == LANGUAGE_CXX)
+      return beside;
+  }
+  /* Include paths are not known: a file whose path ends so, the nearest one. */
+  const char *end = path;
+  while (strncmp(end, "../", 3) == 0 || strncmp(end, "./", 2) == 0)
+    end = strchr(end, '/') + 1;
+  const char *base = base_name(end);
+  const struct source_file *best = NULL;
+  for (const struct entry *entry = find(&scan->cxx_index->headers, (const uint8_t *)base, strlen(base)); entry;
+       entry = entry->next) {
+    const struct source_file *file = &scan->files[entry->value];
+    size_t whole = strlen(file->path), wanted = strlen(end);
+    if (strcmp(base_name(file->path), base) != 0 || whole < wanted || strcmp(file->path + whole - wanted, end) != 0 ||
+        (whole > wanted && file->path[whole - wanted - 1] != '/'))
+      continue;
+    size_t near = common_folders(file->path, from->path), best_near = best ? common_folders(best->path, from->path) : 0;
+    if (!best || near > best_near || (near == best_near && whole < strlen(best->path)))
+      best = file;
+  }
+  return best;
+}
+
+/* --- macros ------------------------------------------------------------------------------------------------------- */
+
+static bool blank_byte(uint8_t c) {
+  return c == ' ' || c == '\t';
+}
+
+static bool name_byte(uint8_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+         c >= 0x80;
+}
+
+/* Looks for "# define NAME(" with a wanted name in the bytes, comments or not. */
+static bool may_define(const struct table *wanted, const struct source_file *file) {
+  const uint8_t *at = file->bytes, *end = file->bytes + file->size;
+  while (at < end && (at = memchr(at, 'd', (size_t)(end - at))) != NULL) {
+    const uint8_t *word = at++;
+    if (end - word < 8 || memcmp(word, "define", 6) != 0 || !blank_byte(word[6]))
+      continue;
+    const uint8_t *name = word + 6;
+    while (name < end && blank_byte(*name))
+      name++;
+    const uint8_t *close = name;
+    while (close < end && name_byte(*close))
+      close++;
+    if (close < end && *close == '(' && find(wanted, name, (size_t)(close - name)))
+      return true;
+  }
+  return false;
+}
+
+static bool is_punct(const struct cxx_tokens *tokens, uint32_t at, unsigned code) {
+  return at < tokens->count && tokens->list[at].kind == CXX_PUNCT && tokens->list[at].code == code;
+}
+
+static bool is_word(const struct cxx_tokens *tokens, uint32_t at) {
+  return at < tokens->count && tokens->list[at].kind == CXX_WORD;
+}
+
+static void add_macros(struct cxx_index *index, const struct table *wanted, const struct source_file *file) {
+  struct cxx_tokens tokens;
+  cxx_lex(&tokens, file->bytes, file->size);
+  for (uint32_t i = 0; i + 3 < tokens.count; i++) {
+    if (tokens.list[i].kind != CXX_HASH || !is_word(&tokens, i + 1) ||
+        !cxx_token_is(&tokens, &tokens.list[i + 1], "define") || !is_word(&tokens, i + 2) ||
+        !is_punct(&tokens, i + 3, '(') || tokens.list[i + 3].start != tokens.list[i + 2].end)
+      continue;
+    const uint8_t *name = file->bytes + tokens.list[i + 2].start;
+    size_t length = tokens.list[i + 2].end - tokens.list[i + 2].start;
+    if (find(wanted, name, length) && !find(&index->macros, name, length))
+      add(index, &index->macros, name, length, 0);
+  }
+  cxx_tokens_free(&tokens);
+}
+
+/* --- what the files with a hit say ---------------------------------------------------------------------------------
+ */
+
+/* The token that closes the parenthesis or brace at `at`, or the last one. */
+static uint32_t matching(const struct cxx_tokens *tokens, uint32_t at) {
+  int depth = 0;
+  for (; at + 1 < tokens->count; at++) {
+    if (is_punct(tokens, at, '(') || is_punct(tokens, at, '{'))
+      depth++;
+    else if ((is_punct(tokens, at, ')') || is_punct(tokens, at, '}')) && --depth == 0)
+      break;
+  }
+  return at;
+}
+
+/* In TORCH_LIBRARY...(sgl_kernel, m) { f(m); } f is a registrar of the library's operators. */
+static void add_registrars(struct scan *scan, const struct cxx_tokens *tokens) {
+  struct cxx_index *index = scan->cxx_index;
+  for (uint32_t i = 0; i + 6 < tokens->count; i++) {
+    if (!is_word(tokens, i) || !is_punct(tokens, i + 1, '(') || !is_word(tokens, i + 2) ||
+        !cxx_token_is(tokens, &tokens->list[i + 2], scan->catalog->library.op_namespace) ||
+        !is_punct(tokens, i + 3, ','))
+      continue;
+    uint32_t close = matching(tokens, i + 1);
+    if (!is_punct(tokens, close + 1, '{') || !is_word(tokens, close - 1))
+      continue;
+    const struct cxx_token *variable = &tokens->list[close - 1];
+    uint32_t end = matching(tokens, close + 1);
+    for (uint32_t k = close + 2; k + 2 < end; k++) {
+      const struct cxx_token *argument = &tokens->list[k + 2];
+      if (is_word(tokens, k) && is_punct(tokens, k + 1, '(') && argument->kind == CXX_WORD &&
+          argument->end - argument->start == variable->end - variable->start &&
+          memcmp(tokens->bytes + argument->start, tokens->bytes + variable->start, variable->end - variable->start) ==
+              0 &&
+          !is_punct(tokens, k - 1, '.'))
+        add(index, &index->registrars, tokens->bytes + tokens->list[k].start,
+            tokens->list[k].end - tokens->list[k].start, 0);
+    }
+    i = end;
+  }
+}
+
+/* A catalog function's name, a parameter list and soon a brace. */
+static bool may_define_function(const struct scan *scan, const struct cxx_tokens *tokens) {
+  for (uint32_t i = 0; i + 1 < tokens->count; i++) {
+    const struct cxx_token *token = &tokens->list[i];
+    if (token->kind != CXX_WORD || !is_punct(tokens, i + 1, '(') ||
+        cxx_index_find(scan, tokens->bytes + token->start, token->end - token->start) < 0)
+      continue;
+    uint32_t at = matching(tokens, i + 1) + 1;
+    for (uint32_t limit = at + 16; at < limit && at < tokens->count && !is_punct(tokens, at, ';'); at++)
+      if (is_punct(tokens, at, '{'))
+        return true;
+  }
+  return false;
+}
+
+/* `#if 0` around a definition means that nobody compiles it; other conditions may hold for somebody. */
+static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
+  unsigned depth = 0;
+  for (uint32_t i = unit->directives_count; i-- > 0;) {
+    const struct cxx_directive *d = &unit->directives[i];
+    if (d->first > token)
+      continue;
+    if (d->kind == CXX_ENDIF) {
+      depth++;
+    } else if (d->kind == CXX_IF || d->kind == CXX_IFDEF || d->kind == CXX_IFNDEF) {
+      if (depth > 0)
+        depth--;
+      else if (d->kind == CXX_IF && d->last == d->first + 3 &&
+               cxx_token_is(&unit->tokens, &unit->tokens.list[d->first + 2], "0"))
+        return true;
+    } else if (depth == 0 && (d->kind == CXX_ELSE || d->kind == CXX_ELIF)) {
+      depth++; /* the branch before this one is not around the token */
+      while (i > 0 && depth > 0) {
+        i--;
+        enum cxx_directive_kind kind = unit->directives[i].kind;
+        if (kind == CXX_ENDIF)
+          depth++;
+        else if (kind == CXX_IF || kind == CXX_IFDEF || kind == CXX_IFNDEF)
+          depth--;
+      }
+    }
+  }
+  return false;
+}
+
+static void add_definitions(struct scan *scan, const struct source_file *file) {
+  struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
+  cxx_unit_read(unit, scan, file);
+  bool found = false;
+  for (uint32_t i = 0; i < unit->uses_count; i++)
+    found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED);
+  if (found && !unit->c_source)
+    cxx_ast_resolve(unit);
+  for (uint32_t i = 0; i < unit->uses_count && found && !unit->c_source; i++) {
+    const struct cxx_use *use = &unit->uses[i];
+    if (use->role != CXX_ROLE_DEFINITION || use->owner != CXX_OWNER_REMOVED || use->ast == CXX_OWNER_OTHER ||
+        never_compiled(unit, use->token))
+      continue;
+    const struct cxx_name *name = cxx_index_name(scan, use->name);
+    for (unsigned k = 0; k < name->symbols_count && !name->is_template; k++)
+      scan->cxx_index->defined[name->symbols[k] - scan->catalog->symbols] = true;
+  }
+  cxx_unit_free(unit);
+  free(unit);
+}
+
+void cxx_index_build(struct scan *scan) {
+  struct cxx_index *index = scan_alloc(NULL, sizeof *index);
+  memset(index, 0, sizeof *index);
+  scan->cxx_index = index;
+  index->defined = cxx_arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
+  build_names(scan);
+  build_stand_ins(scan);
+  bool *candidates = scan_alloc(NULL, scan->files_count);
+  memset(candidates, 0, scan->files_count);
+  struct table *wanted = cxx_arena_alloc(&index->arena, sizeof *wanted);
+  bool any = false;
+  for (size_t i = 0; i < scan->files_count; i++) {
+    const struct source_file *file = &scan->files[i];
+    if (file->language != LANGUAGE_CXX || !file->hit || !file->bytes)
+      continue;
+    any = true;
+    struct cxx_tokens tokens;
+    cxx_lex(&tokens, file->bytes, file->size);
+    for (uint32_t k = 0; k + 1 < tokens.count; k++) {
+      const uint8_t *word = file->bytes + tokens.list[k].start;
+      size_t length = tokens.list[k].end - tokens.list[k].start;
+      if (is_word(&tokens, k) && tokens.list[k].code == KW_NONE && is_punct(&tokens, k + 1, '(') &&
+          !find(wanted, word, length))
+        add(index, wanted, word, length, 0);
+    }
+    add_registrars(scan, &tokens);
+    candidates[i] = may_define_function(scan, &tokens);
+    cxx_tokens_free(&tokens);
+  }
+  if (any)
+    build_headers(scan);
+  for (size_t i = 0; any && i < scan->files_count; i++)
+    if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes && may_define(wanted, &scan->files[i]))
+      add_macros(index, wanted, &scan->files[i]);
+  /* Needs the headers and macros. */
+  for (size_t i = 0; i < scan->files_count; i++)
+    if (candidates[i])
+      add_definitions(scan, &scan->files[i]);
+  free(candidates);
+}
+
+void cxx_index_free(struct scan *scan) {
+  struct cxx_index *index = scan->cxx_index;
+  free(index->wheel_header);
+  free(index->jit_header);
+  cxx_arena_free(&index->arena);
+  free(index);
+  scan->cxx_index = NULL;
+}
+
+bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {
+  return find(&scan->cxx_index->macros, text, length) != NULL;
+}
+
+bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *symbol) {
+  return scan->cxx_index->defined[symbol - scan->catalog->symbols];
+}
+
+bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length) {
+  return find(&scan->cxx_index->registrars, text, length) != NULL;
+}

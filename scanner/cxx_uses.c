@@ -1,0 +1,146 @@
+/* Verdicts for names in code, and the front's entry point. */
+#include "scanner/cxx_front.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The first release without a layer of the symbol, for messages. */
+static const char *gone_since(const struct cxx_unit *unit, const struct catalog_symbol *symbol,
+                              enum catalog_layer layer) {
+  const char *cuda = NULL;
+  for (unsigned i = 0; i < symbol->removals_count; i++) {
+    const struct catalog_removal *removal = &symbol->removals[i];
+    if (removal->layer != layer || !removal->first_without)
+      continue;
+    if (removal->platform == unit->platform)
+      return removal->first_without;
+    if (removal->platform == CATALOG_CUDA)
+      cuda = removal->first_without;
+  }
+  return cuda ? cuda : "this release";
+}
+
+/* Why a live use is not rewritten, and what to do; NULL when it is. */
+static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum cxx_owner owner,
+                          const struct catalog_route **route) {
+  const char *why = NULL;
+  unsigned flags = unit->tokens.list[use->token].flags;
+  *route = NULL;
+  if (unit->tokens.conflict)
+    return "the file has an unresolved merge; resolve it and scan again";
+  switch (use->role) {
+  case CXX_ROLE_MACRO_NAME:
+    return "a macro takes its name; see what the macro stands for in each configuration";
+  case CXX_ROLE_MACRO_BODY:
+    return "in a macro's body, which each use may compile differently; change the macro by hand";
+  case CXX_ROLE_MACRO_USE:
+    return "the name is a macro here that expands to the function; change the macro by hand";
+  default:
+    break;
+  }
+  if (flags & CXX_INACTIVE)
+    return "in a branch that is not compiled without command-line macros; change it by hand where that branch is built";
+  if (flags & CXX_ARGUMENT)
+    return "in the arguments of a macro, which may use the text in other ways; change it by hand";
+  if (cxx_index_name(unit->scan, use->name)->is_template)
+    return "the kernel template was deleted with its source file and has no replacement; call the function instead";
+  if (cxx_index_defines(unit->scan, use->symbol))
+    return "this tree defines the function itself; decide whether to keep that copy or to use the replacement";
+  switch (use->role) {
+  case CXX_ROLE_CALL:
+    break;
+  case CXX_ROLE_DECLARATION:
+    return "a declaration of a function that no library defines any more; remove it when the last use is gone";
+  case CXX_ROLE_DEFINITION:
+    return "a definition under the removed function's name; decide whether to keep it";
+  case CXX_ROLE_USING:
+    return "a using-declaration of the removed function; remove it when the calls through it are changed";
+  default:
+    return "used as a value (address, template or default argument), which has no safe edit; change it by hand";
+  }
+  if (unit->backend)
+    return "a source of another GPU vendor, for which there is no replacement; port it by hand";
+  if (owner == CXX_OWNER_UNPROVEN)
+    return "no declaration of it is in view; find out which function this is";
+  if (owner == CXX_OWNER_AMBIGUOUS || use->unsure)
+    return "another function of this name would fit too; find out which one is called";
+  if (use->qualifier == CXX_NAMED)
+    return "called through another namespace's name for it; change it by hand";
+  *route = rules_cxx_target(unit->scan, use->symbol, &why);
+  return *route ? NULL : why;
+}
+
+static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
+  if (use->role == CXX_ROLE_MACRO_NAME || use->role == CXX_ROLE_MACRO_USE)
+    return CXX_OWNER_REMOVED;
+  if (use->role == CXX_ROLE_MACRO_BODY) {
+    bool removed, other;
+    cxx_scopes_declared(unit, use->name, &removed, &other);
+    return other && !removed ? CXX_OWNER_OTHER : CXX_OWNER_REMOVED;
+  }
+  if (use->ast == CXX_OWNER_UNPROVEN)
+    return use->owner;
+  if (use->role == CXX_ROLE_OTHER && use->ast != CXX_OWNER_OTHER) {
+    /* The scopes took it for something else; the tree knows better. */
+    const struct cxx_token *next = &unit->tokens.list[use->token + 1];
+    bool call = use->token + 1 < unit->tokens.count && next->kind == CXX_PUNCT && next->code == '(';
+    use->role = use->ast_declaration ? CXX_ROLE_DECLARATION : call ? CXX_ROLE_CALL : CXX_ROLE_REFERENCE;
+  }
+  return use->ast;
+}
+
+void cxx_uses_find(struct cxx_unit *unit) {
+  bool ask = false;
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    struct cxx_use *use = &unit->uses[i];
+    use->symbol = cxx_unit_removed(unit, use->name);
+    ask = ask || (use->symbol && !(unit->tokens.list[use->token].flags & (CXX_INACTIVE | CXX_DIRECTIVE)));
+  }
+  if (unit->c_source)
+    return; /* C cannot call a C++ function: all of these are somebody else's */
+  if (ask && !unit->tokens.conflict)
+    cxx_ast_resolve(unit);
+  if (unit->too_much)
+    result_coverage(unit->result, COVERAGE_PARTLY, "read without libclang: %s", unit->too_much);
+  if (unit->headers_left_out)
+    result_coverage(unit->result, COVERAGE_PARTLY, "not all headers of the tree that it includes were read");
+  if (unit->uses_count == CXX_MOST_USES)
+    result_coverage(unit->result, COVERAGE_PARTLY, "more than %d names; the rest was not read", CXX_MOST_USES - 1);
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    struct cxx_use *use = &unit->uses[i];
+    enum cxx_owner owner = use->symbol ? final_owner(unit, use) : CXX_OWNER_OTHER;
+    if (owner == CXX_OWNER_OTHER)
+      continue;
+    struct cxx_string word = cxx_unit_text(unit, use->token);
+    bool is_template = cxx_index_name(unit->scan, use->name)->is_template;
+    const char *since = gone_since(unit, use->symbol, is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX);
+    const char *why = reason(unit, use, owner, &use->route);
+    uint32_t line, column;
+    cxx_unit_position(unit, unit->tokens.list[use->token].start, &line, &column);
+    enum evidence evidence = use->ast == CXX_OWNER_UNPROVEN ? EVIDENCE_LEXICAL : EVIDENCE_AST;
+    bool inactive = unit->tokens.list[use->token].flags & CXX_INACTIVE;
+    if (why)
+      result_find(unit->result, line, column, use->symbol, VERDICT_REPORT, evidence,
+                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%.*s, gone since %s: %s", (int)word.length, word.text, since,
+                  why);
+    else
+      result_find(unit->result, line, column, use->symbol, VERDICT_REWRITE, evidence, LEVEL_ERROR,
+                  "call of %.*s, gone since %s: fix makes it sgl_kernel_jit::%s", (int)word.length, word.text, since,
+                  use->route->name);
+  }
+}
+
+void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
+  if (file->size > CXX_LARGEST) {
+    result_coverage(result, COVERAGE_NONE, "larger than %zu MiB", CXX_LARGEST >> 20);
+    return;
+  }
+  struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
+  cxx_unit_read(unit, scan, file);
+  unit->result = result;
+  cxx_uses_find(unit);
+  cxx_strings_find(unit);
+  cxx_edits_make(unit);
+  cxx_unit_free(unit);
+  free(unit);
+}
