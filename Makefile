@@ -195,6 +195,10 @@ $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
+# The JIT finds its fakes as it finds the real ones, by these names; the fake NVRTC contains the emulated device.
+$(B)/tests/jit/fake_cuda.so $(B)/tests/jit/fake_cuda_11.so: LDFLAGS += -Wl,-soname,libcuda.so.1
+$(B)/tests/jit/fake_nvrtc.so: LDFLAGS += -Wl,-soname,libnvrtc.so.13
+$(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl

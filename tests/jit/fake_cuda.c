@@ -1,0 +1,299 @@
+/* A stand-in for the CUDA driver whose devices are this machine's CPU: device memory is host memory, and a launch runs
+ * the kernel that fake_nvrtc.c compiled. It records calls and fails where it is told to (fakes.h). It is as strict as
+ * the real one where the library depends on it: no context, another context's function, unopted shared memory, capture.
+ */
+#include "fakes.h"
+#include <dlfcn.h>
+#include <elf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT struct fake_cuda fake_cuda = {
+    .version = 13000, .device_count = 2, .major = 9, .minor = 0, .shared_optin = 232448};
+
+enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201 };
+enum { INVALID_HANDLE = 400, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900 };
+
+struct context {
+  int device;
+};
+struct function {
+  void *entry;
+  int (*launch)(void *entry, const unsigned *grid, unsigned threads, unsigned shared_bytes, void **arguments);
+  struct context *context; /* NULL: a kernel of a library, of no context */
+  int shared[FAKE_DEVICES];
+  char name[64];
+};
+struct code {
+  void *handle;
+  struct context *context;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  const char *name;
+  int count;
+} calls[64];
+static atomic_int initialised;
+static struct context primaries[FAKE_DEVICES];
+static _Thread_local struct context *stack[16];
+static _Thread_local int depth;
+static _Thread_local int capture_mode; /* 0 global, 1 thread-local, 2 relaxed */
+
+static void record(const char *name) {
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (calls[i].name && strcmp(calls[i].name, name) != 0)
+    i++;
+  calls[i].name = name;
+  calls[i].count++;
+  pthread_mutex_unlock(&lock);
+}
+
+EXPORT fake_cuda_count_function fake_cuda_count;
+int fake_cuda_count(const char *name) {
+  int count = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; calls[i].name; i++)
+    if (!*name || strcmp(calls[i].name, name) == 0)
+      count += calls[i].count;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+EXPORT fake_cuda_context_function fake_cuda_context;
+void *fake_cuda_context(int ordinal, int push) {
+  struct context *c = calloc(1, sizeof *c);
+  c->device = ordinal + 10;
+  if (push)
+    stack[depth++] = c;
+  return c;
+}
+
+static struct context *current(void) {
+  return depth ? stack[depth - 1] : NULL;
+}
+
+#define DRIVER(name, ...)                                                                                              \
+  EXPORT int name(__VA_ARGS__);                                                                                        \
+  int name(__VA_ARGS__)
+
+DRIVER(cuInit, unsigned flags) {
+  record("cuInit");
+  initialised = !flags && !fake_cuda.init_error;
+  return fake_cuda.init_error;
+}
+
+DRIVER(cuDriverGetVersion, int *version) {
+  record("cuDriverGetVersion");
+  *version = fake_cuda.version;
+  return 0;
+}
+
+DRIVER(cuGetErrorName, int error, const char **text) {
+  record("cuGetErrorName");
+  *text = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == 100 ? "CUDA_ERROR_NO_DEVICE"
+          : error == 900 ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+                         : "CUDA_ERROR_SOMETHING";
+  return fake_cuda.hide_error_names ? INVALID_VALUE : 0;
+}
+
+DRIVER(cuGetErrorString, int error, const char **text) {
+  (void)error;
+  record("cuGetErrorString");
+  *text = "as told by the fake driver";
+  return 0;
+}
+
+DRIVER(cuDeviceGetCount, int *count) {
+  record("cuDeviceGetCount");
+  *count = fake_cuda.device_count;
+  return initialised ? 0 : NOT_INITIALIZED;
+}
+
+/* A handle is the ordinal plus 10, so that mixing them up shows. */
+DRIVER(cuDeviceGet, int *device, int ordinal) {
+  record("cuDeviceGet");
+  *device = ordinal + 10;
+  return ordinal < fake_cuda.device_count ? 0 : INVALID_DEVICE;
+}
+
+DRIVER(cuDeviceGetAttribute, int *value, int attribute, int device) {
+  record("cuDeviceGetAttribute");
+  *value = attribute == 75 ? fake_cuda.major : attribute == 76 ? fake_cuda.minor : fake_cuda.shared_optin;
+  return device >= 10 && (attribute == 75 || attribute == 76 || attribute == 97) ? 0 : INVALID_VALUE;
+}
+
+DRIVER(cuDevicePrimaryCtxRetain, struct context **context, int device) {
+  record("cuDevicePrimaryCtxRetain");
+  primaries[device - 10].device = device;
+  *context = &primaries[device - 10];
+  return fake_cuda.retain_error;
+}
+
+DRIVER(cuCtxGetCurrent, struct context **context) {
+  record("cuCtxGetCurrent");
+  *context = current();
+  return 0;
+}
+
+DRIVER(cuCtxGetDevice, int *device) {
+  record("cuCtxGetDevice");
+  if (!current())
+    return INVALID_CONTEXT;
+  *device = current()->device;
+  return 0;
+}
+
+DRIVER(cuCtxPushCurrent_v2, struct context *context) {
+  record("cuCtxPushCurrent");
+  stack[depth++] = context;
+  return 0;
+}
+
+DRIVER(cuCtxPopCurrent_v2, struct context **context) {
+  record("cuCtxPopCurrent");
+  if (!depth)
+    return INVALID_CONTEXT;
+  *context = stack[--depth];
+  return 0;
+}
+
+DRIVER(cuThreadExchangeStreamCaptureMode, int *mode) {
+  record("cuThreadExchangeStreamCaptureMode");
+  int old = capture_mode;
+  capture_mode = *mode;
+  *mode = old;
+  return 0;
+}
+
+/* The image is a shared library; its end follows from its section table, which is the last thing in it. */
+static int load(struct code **code, const void *image, struct context *context) {
+  const Elf64_Ehdr *header = image;
+  if (!current())
+    return INVALID_CONTEXT;
+  if (fake_cuda.refuse_load == 2 || (fake_cuda.refuse_load == 1 && capture_mode != 2))
+    return CAPTURE_UNSUPPORTED;
+  if (fake_cuda.load_error)
+    return fake_cuda.load_error;
+  if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+    return INVALID_IMAGE;
+  size_t size = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+  char path[] = "/tmp/sgl-fake-cuda-XXXXXX";
+  int file = mkstemp(path);
+  void *handle = write(file, image, size) == (ssize_t)size ? dlopen(path, RTLD_NOW) : NULL;
+  close(file);
+  unlink(path);
+  if (!handle)
+    return INVALID_IMAGE;
+  *code = malloc(sizeof **code);
+  **code = (struct code){handle, context};
+  return 0;
+}
+
+static int unload(struct code *code) {
+  dlclose(code->handle);
+  free(code);
+  return 0;
+}
+
+static int find(struct function **function, struct code *code, const char *name) {
+  struct function *f = calloc(1, sizeof *f);
+  f->entry = dlsym(code->handle, name);
+  *(void **)&f->launch = dlsym(code->handle, "emulate_launch");
+  f->context = code->context;
+  for (int i = 0; i < FAKE_DEVICES; i++)
+    f->shared[i] = 48 * 1024;
+  snprintf(f->name, sizeof f->name, "%s", name);
+  if (fake_cuda.function_error || !f->entry || !f->launch) {
+    free(f);
+    return fake_cuda.function_error ? fake_cuda.function_error : NOT_FOUND;
+  }
+  *function = f;
+  return 0;
+}
+
+DRIVER(cuModuleLoadData, struct code **module, const void *image) {
+  record("cuModuleLoadData");
+  return load(module, image, current());
+}
+
+DRIVER(cuModuleUnload, struct code *module) {
+  record("cuModuleUnload");
+  return unload(module);
+}
+
+DRIVER(cuModuleGetFunction, struct function **function, struct code *module, const char *name) {
+  record("cuModuleGetFunction");
+  return find(function, module, name);
+}
+
+DRIVER(cuFuncSetAttribute, struct function *function, int attribute, int value) {
+  record("cuFuncSetAttribute");
+  if (attribute != 8 || value > fake_cuda.shared_optin)
+    return INVALID_VALUE;
+  function->shared[function->context->device - 10] = value;
+  return fake_cuda.attribute_error;
+}
+
+#ifndef FAKE_CUDA_11
+DRIVER(cuLibraryLoadData, struct code **library, const void *image, int *jit_options, void **jit_values,
+       unsigned jit_count, int *options, void **values, unsigned count) {
+  record("cuLibraryLoadData");
+  (void)jit_options, (void)jit_values, (void)options, (void)values;
+  return jit_count || count ? INVALID_VALUE : load(library, image, NULL);
+}
+
+DRIVER(cuLibraryUnload, struct code *library) {
+  record("cuLibraryUnload");
+  return unload(library);
+}
+
+DRIVER(cuLibraryGetKernel, struct function **kernel, struct code *library, const char *name) {
+  record("cuLibraryGetKernel");
+  return find(kernel, library, name);
+}
+
+DRIVER(cuKernelGetFunction, struct function **function, struct function *kernel) {
+  record("cuKernelGetFunction");
+  *function = kernel;
+  return current() ? 0 : INVALID_CONTEXT;
+}
+
+DRIVER(cuKernelSetAttribute, int attribute, int value, struct function *kernel, int device) {
+  record("cuKernelSetAttribute");
+  if (attribute != 8 || value > fake_cuda.shared_optin || device < 10)
+    return INVALID_VALUE;
+  kernel->shared[device - 10] = value;
+  return fake_cuda.attribute_error;
+}
+#endif
+
+DRIVER(cuLaunchKernel, struct function *f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra) {
+  record("cuLaunchKernel");
+  if (!current())
+    return INVALID_CONTEXT;
+  if (f->context && f->context != current())
+    return INVALID_HANDLE;
+  if (!grid_x || !grid_y || grid_z != 1 || !block_x || block_x > 1024 || block_y != 1 || block_z != 1 || extra ||
+      (int)shared_bytes > f->shared[current()->device - 10])
+    return INVALID_VALUE;
+  pthread_mutex_lock(&lock);
+  memcpy(fake_cuda.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof fake_cuda.grid);
+  memcpy(fake_cuda.block, (unsigned[]){block_x, block_y, block_z}, sizeof fake_cuda.block);
+  fake_cuda.shared_bytes = shared_bytes;
+  fake_cuda.stream = stream;
+  memcpy(fake_cuda.entry, f->name, sizeof f->name);
+  pthread_mutex_unlock(&lock);
+  if (fake_cuda.launch_error)
+    return fake_cuda.launch_error;
+  return f->launch(f->entry, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, arguments) ? ILLEGAL_ADDRESS
+                                                                                                     : 0;
+}

@@ -1,0 +1,39 @@
+/* The controls of the fake driver (fake_cuda.c) and the fake compiler (fake_nvrtc.c). Both are shared libraries; a test
+ * opens them and finds `fake_cuda` and `fake_nvrtc` by name. Set the fields before the first call that they concern. */
+#ifndef SGL_TESTS_FAKES_H
+#define SGL_TESTS_FAKES_H
+
+#include <stdatomic.h>
+
+enum { FAKE_DEVICES = 4 };
+
+struct fake_cuda {
+  int version;      /* 13000 */
+  int device_count; /* 2 */
+  int major, minor; /* 9.0 */
+  int shared_optin; /* 232448 */
+  int refuse_load;  /* loading code fails with error 900: 1 unless this thread's capture mode is relaxed, 2 always */
+  _Atomic int init_error; /* what these calls return; 0: they work */
+  _Atomic int retain_error, load_error, function_error, attribute_error, launch_error;
+  int hide_error_names; /* cuGetErrorName knows nothing */
+  /* What the last launch asked for. */
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream;
+  char entry[64];
+};
+
+struct fake_nvrtc {
+  int major, minor;       /* 13.0 */
+  int archs[16], archs_n; /* 80 86 89 90 100 103 120 */
+  int compile_error;      /* nvrtcResult of nvrtcCompileProgram; 0: it works */
+  const char *log;        /* what it says then */
+  _Atomic int compiled;   /* calls of nvrtcCompileProgram */
+  char options[512];      /* of the last one, with blanks between */
+};
+
+/* How often a driver function was called; "" counts them all. */
+typedef int fake_cuda_count_function(const char *name);
+/* A new context of a device (an ordinal; not its primary context), pushed on the thread's stack if asked. */
+typedef void *fake_cuda_context_function(int ordinal, int push);
+
+#endif
