@@ -165,6 +165,8 @@ static enum cxx_owner overload_owner(const struct ast *ast, const struct cxx_use
     if (parameters < 0 || ((unsigned)parameters >= least && (unsigned)parameters <= most))
       fitting = merge(fitting, owner);
   }
+  if (fitting == CXX_OWNER_UNPROVEN && all != CXX_OWNER_OTHER)
+    return CXX_OWNER_UNPROVEN; /* the removed function, but not with that many arguments */
   return fitting == CXX_OWNER_UNPROVEN ? all : fitting;
 }
 
@@ -195,7 +197,7 @@ static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientD
   /* The place in the file also for what comes out of a macro: an argument is where it was written. */
   clang_getFileLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, &offset);
   bool here = file && file == ast->main; /* clang_File_isEqual takes all files in memory for one */
-  if (!here && clang_getCursorKind(parent) == CXCursor_TranslationUnit)
+  if (!here && clang_getCursorKind(parent) == CXCursor_TranslationUnit && ast->unit->root_part == 0)
     return CXChildVisit_Continue;
   struct cxx_use *use = here ? use_at(ast, offset) : NULL;
   if (!use)
@@ -269,7 +271,7 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
   CXIndex index = clang_createIndex(0, 0);
   CXTranslationUnit translation = NULL;
   enum CXErrorCode error =
-      clang_parseTranslationUnit2(index, FOLDER "0", arguments, sizeof arguments / sizeof *arguments, files,
+      clang_parseTranslationUnit2(index, names[unit->root_part], arguments, sizeof arguments / sizeof *arguments, files,
                                   unit->parts_count + 1, CXTranslationUnit_KeepGoing, &translation);
   if (error == CXError_Success && translation)
     visit_unit(unit, translation);

@@ -5,7 +5,9 @@
  *   cxx_lexer.c       text to tokens
  *   cxx_preprocess.c  macros and conditions
  *   cxx_unit.c        walks a file and its headers, and writes the text that libclang gets
- *   cxx_scopes.c      namespaces, classes, functions and declarations of catalog names; who a name belongs to
+ *   cxx_context.c     headers that only make sense where they are included
+ *   cxx_scopes.c      namespaces, classes and functions, from tokens (with cxx_items.c, cxx_statements.c,
+ *                     cxx_declarations.c and cxx_lookup.c)
  *   cxx_limits.c      what libclang should not get
  *   cxx_ast.c         the same question put to libclang
  *   cxx_uses.c        verdicts of names in code
@@ -55,6 +57,9 @@ bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length
 /* The header of the tree that an include in `from` means, or NULL. */
 const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
                                            size_t length);
+/* Calls visit for each file that may include `file`, until it returns false. */
+void cxx_index_includers(const struct scan *scan, const struct source_file *file,
+                         bool (*visit)(void *user, const struct source_file *includer), void *user);
 /* Does the tree itself define the symbol's function with the same signature? */
 bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *symbol);
 /* The operator namespace that the function `text` registers in, by its callers in the tree: the library's own (true),
@@ -182,6 +187,9 @@ struct cxx_unit {
   uint32_t directives_count, directives_capacity;
 
   struct cxx_part *parts; /* [0] is the file itself */
+  uint32_t root_part;     /* what libclang starts with */
+  bool reached;           /* the file was read */
+  bool nested;            /* it is included inside of a namespace, class or function */
   uint32_t parts_count, parts_capacity;
   size_t parts_size;
   unsigned includes_count;
@@ -208,8 +216,11 @@ struct cxx_unit {
   uint32_t strings_count, strings_capacity;
 };
 
-/* cxx_unit.c: read the file and what it includes; afterwards tokens, directives, parts, uses and strings are there. */
-void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file);
+/* cxx_unit.c: read the file and what it includes; afterwards tokens, directives, parts, uses and strings are there.
+ * root: read this file instead, which includes the file directly or through others, so that the file is seen where it
+ * is included; unit->reached says whether it was. NULL: the file alone. */
+void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
+                   const struct source_file *root);
 void cxx_unit_free(struct cxx_unit *unit);
 /* The catalog symbol of a name that is gone on the unit's platform, or NULL while it lives. */
 const struct catalog_symbol *cxx_unit_removed(const struct cxx_unit *unit, int name);
@@ -241,6 +252,9 @@ bool cxx_scopes_mismatch(const struct cxx_unit *unit, const uint8_t *at);
 void cxx_scopes_arguments(const struct cxx_unit *unit, uint32_t token, unsigned *least, unsigned *most);
 /* A name that the scopes did not get to, because it stands too deep or in text that is too long. */
 void cxx_scopes_leftover(struct cxx_unit *unit, uint32_t token, int name);
+
+/* cxx_context.c: read a file alone, or, when that does not tell whose its names are, where it is included. */
+void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file);
 
 /* cxx_limits.c: looks at one text of the unit; sets unit->too_much. */
 void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);

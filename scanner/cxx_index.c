@@ -25,6 +25,7 @@ struct cxx_index {
   struct table words;               /* of names, to their number */
   struct cxx_signature *signatures; /* one a catalog symbol */
   struct table headers;             /* base names, to the file's number; one entry a file */
+  struct table includers;           /* base names in #include lines, to the file's number; one entry a file and name */
   struct table macros;              /* function-like macros that files with a hit may use */
   struct table registrars;          /* functions that register operators in the library's namespace */
   bool *defined;                    /* one a catalog symbol */
@@ -224,8 +225,6 @@ const struct source_file *cxx_index_header(const struct scan *scan, const struct
   return best;
 }
 
-/* --- macros ------------------------------------------------------------------------------------------------------- */
-
 static bool blank_byte(uint8_t c) {
   return c == ' ' || c == '\t';
 }
@@ -234,6 +233,50 @@ static bool name_byte(uint8_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
          c >= 0x80;
 }
+
+/* --- who includes a header -----------------------------------------------------------------------------------------
+ */
+
+/* Every #include line of the file, read roughly: cxx_index_includers finds out which are meant. */
+static void add_includes(struct cxx_index *index, const struct source_file *file, size_t number) {
+  const uint8_t *at = file->bytes, *end = file->bytes + file->size;
+  while (at < end && (at = memchr(at, '#', (size_t)(end - at))) != NULL) {
+    at++;
+    while (at < end && blank_byte(*at))
+      at++;
+    if (end - at < 10 || memcmp(at, "include", 7) != 0)
+      continue;
+    at += 7;
+    while (at < end && blank_byte(*at))
+      at++;
+    if (at == end || (*at != '"' && *at != '<'))
+      continue;
+    uint8_t close = *at == '"' ? '"' : '>';
+    const uint8_t *name = ++at;
+    for (; at < end && *at != close && *at != '\n'; at++)
+      if (*at == '/')
+        name = at + 1;
+    if (at > name)
+      add(index, &index->includers, name, (size_t)(at - name), number);
+  }
+}
+
+void cxx_index_includers(const struct scan *scan, const struct source_file *file,
+                         bool (*visit)(void *user, const struct source_file *includer), void *user) {
+  const char *base = base_name(file->path);
+  size_t length = strlen(base), last = SIZE_MAX;
+  for (const struct entry *entry = find(&scan->cxx_index->includers, (const uint8_t *)base, length); entry;
+       entry = entry->next) {
+    if (entry->word.length != length || memcmp(entry->word.text, base, length) != 0 || entry->value == last)
+      continue;
+    last = entry->value;
+    const struct source_file *includer = &scan->files[entry->value];
+    if (includer != file && !visit(user, includer))
+      return;
+  }
+}
+
+/* --- macros ------------------------------------------------------------------------------------------------------- */
 
 /* Looks for "# define NAME(" with a wanted name in the bytes, comments or not. */
 static bool may_define(const struct table *wanted, const struct source_file *file) {
@@ -367,7 +410,7 @@ static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
 
 static void add_definitions(struct scan *scan, const struct source_file *file) {
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
-  cxx_unit_read(unit, scan, file);
+  cxx_unit_open(unit, scan, file);
   bool found = false;
   for (uint32_t i = 0; i < unit->uses_count; i++)
     found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED);
@@ -417,6 +460,9 @@ void cxx_index_build(struct scan *scan) {
   }
   if (any)
     build_headers(scan);
+  for (size_t i = scan->files_count; any && i-- > 0;)
+    if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes)
+      add_includes(index, &scan->files[i], i);
   for (size_t i = 0; any && i < scan->files_count; i++)
     if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes && may_define(wanted, &scan->files[i]))
       add_macros(index, wanted, &scan->files[i]);

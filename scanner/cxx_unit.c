@@ -163,12 +163,21 @@ static void conditional(struct walk *walk, enum cxx_directive_kind kind, uint32_
 }
 
 static void walk_part(struct cxx_unit *unit, const struct source_file *file, const struct cxx_tokens *tokens,
-                      uint32_t part, unsigned depth);
+                      uint32_t part, bool is_main, unsigned depth);
 
 static void include_file(struct walk *walk, const struct source_file *target, uint32_t first, uint32_t last) {
   struct cxx_unit *unit = walk->unit;
   uint8_t *times = &unit->times[target - unit->scan->files];
-  if (*times >= MOST_TIMES || walk->depth >= DEEPEST_INCLUDE || unit->includes_count >= MOST_INCLUDES)
+  if (target == unit->file && !unit->reached) {
+    /* The file itself, seen from one that includes it. */
+    unit->reached = true;
+    unit->nested = unit->state.scope != unit->global;
+    walk_part(unit, target, &unit->tokens, 0, true, walk->depth + 1);
+    write_include(walk, walk->tokens->list[first].start, walk->tokens->list[last].start, 0);
+    return;
+  }
+  if (target == unit->file || *times >= MOST_TIMES || walk->depth >= DEEPEST_INCLUDE ||
+      unit->includes_count >= MOST_INCLUDES)
     return;
   if (unit->parts_size + target->size > MOST_HEADER_BYTES && !target->hit) {
     unit->headers_left_out = true;
@@ -179,9 +188,7 @@ static void include_file(struct walk *walk, const struct source_file *target, ui
   uint32_t part = add_part(unit, target, target->bytes, target->size, false);
   struct cxx_tokens tokens;
   cxx_lex(&tokens, target->bytes, target->size);
-  bool main = unit->feeding_main;
-  walk_part(unit, target, &tokens, part, walk->depth + 1);
-  unit->feeding_main = main;
+  walk_part(unit, target, &tokens, part, false, walk->depth + 1);
   cxx_tokens_free(&tokens);
   write_include(walk, walk->tokens->list[first].start, walk->tokens->list[last].start, part);
 }
@@ -268,36 +275,91 @@ static uint32_t directive(struct walk *walk, uint32_t first) {
 
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
-/* A macro that opens or closes a namespace or class changes where everything after it belongs. */
-static bool feed_expansion(struct walk *walk, const uint8_t *name, size_t length, unsigned depth) {
+/* More braces opened than closed, or the other way round: the macro changes where everything after it belongs. */
+static bool unbalanced(const struct cxx_tokens *tokens) {
+  int depth = 0;
+  bool odd = false;
+  for (uint32_t i = 0; i < tokens->count; i++) {
+    depth += punct_is(tokens, i, '{') ? 1 : punct_is(tokens, i, '}') ? -1 : 0;
+    odd = odd || depth < 0;
+  }
+  return odd || depth != 0;
+}
+
+/* The tokens of argument number `wanted` of the macro whose parenthesis is at `open`, to the scopes. */
+static void feed_argument(struct walk *walk, uint32_t open, unsigned wanted) {
+  int depth = 0;
+  unsigned number = 0;
+  for (uint32_t i = open; i < walk->tokens->count; i++) {
+    if (punct_is(walk->tokens, i, '(')) {
+      if (depth++ == 0)
+        continue;
+    } else if (punct_is(walk->tokens, i, ')')) {
+      if (--depth == 0)
+        return;
+    } else if (depth == 1 && punct_is(walk->tokens, i, ',')) {
+      number++;
+      continue;
+    }
+    if (number == wanted && walk->tokens->list[i].kind != CXX_HASH && walk->tokens->list[i].kind != CXX_NEWLINE)
+      cxx_scopes_token(walk->unit, walk->tokens->bytes, &walk->tokens->list[i], CXX_NONE);
+  }
+}
+
+/* Expands a macro with unbalanced braces, such as one that opens a namespace. `open`: the token behind the name, or
+ * CXX_NONE for a macro inside of another one, which is not expanded when it is function-like. */
+static bool feed_expansion(struct walk *walk, const uint8_t *name, size_t length, uint32_t open, unsigned depth) {
   const struct cxx_macro *macro = cxx_macro_find(&walk->unit->macros, name, length);
-  if (!macro || !macro->defined || macro->function_like || !macro->body.length || depth == 0 ||
-      !(memchr(macro->body.text, '{', macro->body.length) || memchr(macro->body.text, '}', macro->body.length)))
+  if (!macro || !macro->defined || !macro->body.length || depth == 0 ||
+      !(memchr(macro->body.text, '{', macro->body.length) || memchr(macro->body.text, '}', macro->body.length)) ||
+      (macro->function_like && (open == CXX_NONE || !punct_is(walk->tokens, open, '('))))
     return false;
   struct cxx_tokens tokens;
   cxx_lex(&tokens, macro->body.text, macro->body.length);
-  for (uint32_t i = 0; i < tokens.count; i++) {
+  bool expand = unbalanced(&tokens);
+  for (uint32_t i = 0; i < tokens.count && expand; i++) {
     const struct cxx_token *token = &tokens.list[i];
     const uint8_t *text = tokens.bytes + token->start;
-    if (token->kind == CXX_WORD && feed_expansion(walk, text, token->end - token->start, depth - 1))
+    size_t size = token->end - token->start;
+    unsigned parameter = 0;
+    while (parameter < macro->parameters_count &&
+           (macro->parameters[parameter].length != size || memcmp(macro->parameters[parameter].text, text, size) != 0))
+      parameter++;
+    if (token->kind == CXX_WORD && parameter < macro->parameters_count)
+      feed_argument(walk, open, parameter);
+    else if (token->kind == CXX_WORD && feed_expansion(walk, text, size, CXX_NONE, depth - 1))
       continue;
-    if (token->kind != CXX_HASH && token->kind != CXX_NEWLINE)
+    else if (token->kind != CXX_HASH && token->kind != CXX_NEWLINE)
       cxx_scopes_token(walk->unit, tokens.bytes, token, CXX_NONE);
   }
   cxx_tokens_free(&tokens);
-  return true;
+  return expand;
 }
 
-/* A catalog name in a macro's body: does it mean the function there? */
-static bool body_means_function(const struct cxx_tokens *tokens, uint32_t at) {
+/* The token that closes the parenthesis at `open`; `open` when it is none. */
+static uint32_t closing(const struct cxx_tokens *tokens, uint32_t open) {
+  int depth = 0;
+  for (uint32_t i = open; i < tokens->count; i++) {
+    if (punct_is(tokens, i, '('))
+      depth++;
+    else if (punct_is(tokens, i, ')') && --depth == 0)
+      return i;
+    if (depth == 0)
+      break;
+  }
+  return open;
+}
+
+/* A catalog name in a macro's body, which begins at token `start`: does it mean the function there? */
+static bool body_means_function(const struct cxx_tokens *tokens, uint32_t start, uint32_t at) {
   if (at + 1 < tokens->count && (punct_is(tokens, at + 1, CXX_SCOPE) || punct_is(tokens, at + 1, CXX_PASTE) ||
                                  punct_is(tokens, at + 1, '.') || punct_is(tokens, at + 1, CXX_ARROW)))
     return false;
-  if (at == 0)
+  if (at == start)
     return true;
   if (punct_is(tokens, at - 1, '.') || punct_is(tokens, at - 1, CXX_ARROW) || punct_is(tokens, at - 1, CXX_PASTE))
     return false;
-  return !(punct_is(tokens, at - 1, CXX_SCOPE) && at > 1 &&
+  return !(punct_is(tokens, at - 1, CXX_SCOPE) && at - 1 > start &&
            ((tokens->list[at - 2].kind == CXX_WORD && tokens->list[at - 2].code == KW_NONE) ||
             punct_is(tokens, at - 2, '>')));
 }
@@ -328,7 +390,7 @@ static void macro_use(struct walk *walk, uint32_t token, int name, const struct 
   for (uint32_t i = 0; i < body.count; i++)
     if (body.list[i].kind == CXX_WORD && cxx_index_find(walk->unit->scan, body.bytes + body.list[i].start,
                                                         body.list[i].end - body.list[i].start) == name)
-      function = function || body_means_function(&body, i);
+      function = function || body_means_function(&body, 0, i);
   cxx_tokens_free(&body);
   new_use(walk->unit, token, name, function ? CXX_ROLE_MACRO_USE : CXX_ROLE_OTHER);
 }
@@ -355,10 +417,10 @@ static void define_names(struct walk *walk, uint32_t first, uint32_t last) {
     int name = walk->tokens->list[i].kind == CXX_WORD ? cxx_index_find(unit->scan, word.text, word.length) : -1;
     if (name < 0)
       continue;
-    enum cxx_role role = i == first + 2                         ? CXX_ROLE_MACRO_NAME
-                         : is_parameter(macro, word)            ? CXX_ROLE_OTHER
-                         : body_means_function(walk->tokens, i) ? CXX_ROLE_MACRO_BODY
-                                                                : CXX_ROLE_OTHER;
+    enum cxx_role role = i == first + 2                                    ? CXX_ROLE_MACRO_NAME
+                         : is_parameter(macro, word)                       ? CXX_ROLE_OTHER
+                         : body_means_function(walk->tokens, first + 3, i) ? CXX_ROLE_MACRO_BODY
+                                                                           : CXX_ROLE_OTHER;
     new_use(unit, i, name, role);
   }
   cxx_arena_free(&arena);
@@ -425,7 +487,8 @@ static void blank_launch(const struct walk *walk, uint32_t token) {
   }
 }
 
-static void plain_token(struct walk *walk, uint32_t at) {
+/* Returns the last token that it dealt with. */
+static uint32_t plain_token(struct walk *walk, uint32_t at) {
   struct cxx_unit *unit = walk->unit;
   const struct cxx_token *token = &walk->tokens->list[at];
   const uint8_t *text = walk->tokens->bytes + token->start;
@@ -433,13 +496,15 @@ static void plain_token(struct walk *walk, uint32_t at) {
   if (!walk->active) {
     blank(walk, token->start, token->end);
     if (!walk->main)
-      return;
+      return at;
     unit->tokens.list[at].flags |= CXX_INACTIVE;
   } else if (token->kind == CXX_WORD && token->code == KW_NONE) {
     if (word_is(walk, at, "_Pragma"))
       blank_pragma(walk, at);
-    if (feed_expansion(walk, text, length, DEEPEST_EXPANSION))
-      return;
+    if (feed_expansion(walk, text, length, at + 1, DEEPEST_EXPANSION)) {
+      const struct cxx_macro *expanded = cxx_macro_find(&unit->macros, text, length);
+      return expanded->function_like ? closing(walk->tokens, at + 1) : at;
+    }
     int name = cxx_index_find(unit->scan, text, length);
     const struct cxx_macro *macro = name >= 0 ? cxx_macro_find(&unit->macros, text, length) : NULL;
     if (macro && macro->defined && (!macro->function_like || punct_is(walk->tokens, at + 1, '('))) {
@@ -453,16 +518,18 @@ static void plain_token(struct walk *walk, uint32_t at) {
   unit->feeding_inactive = !walk->active;
   cxx_scopes_token(unit, walk->tokens->bytes, token, walk->main ? at : CXX_NONE);
   unit->feeding_plain = false;
+  return at;
 }
 
 static void walk_part(struct cxx_unit *unit, const struct source_file *file, const struct cxx_tokens *tokens,
-                      uint32_t part, unsigned depth) {
+                      uint32_t part, bool is_main, unsigned depth) {
   struct walk walk = {
-      .unit = unit, .file = file, .tokens = tokens, .part = part, .main = depth == 0, .depth = depth, .active = true};
-  unit->feeding_main = walk.main;
+      .unit = unit, .file = file, .tokens = tokens, .part = part, .main = is_main, .depth = depth, .active = true};
+  bool outer = unit->feeding_main;
+  unit->feeding_main = is_main;
   for (uint32_t at = 0; at < tokens->count; at++) {
     if (tokens->list[at].kind != CXX_HASH) {
-      plain_token(&walk, at);
+      at = plain_token(&walk, at);
       continue;
     }
     uint32_t first = at;
@@ -476,6 +543,7 @@ static void walk_part(struct cxx_unit *unit, const struct source_file *file, con
     }
   }
   free(walk.conditions);
+  unit->feeding_main = outer;
   cxx_limits_check(unit, tokens);
 }
 
@@ -540,7 +608,8 @@ void cxx_unit_position(const struct cxx_unit *unit, size_t offset, uint32_t *lin
   *column = (uint32_t)(offset - unit->lines[low]) + 1;
 }
 
-void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file) {
+void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
+                   const struct source_file *root) {
   *unit = (struct cxx_unit){.scan = scan, .file = file};
   const char *dot = strrchr(file->path, '.');
   unit->c_source = dot && strcmp(dot, ".c") == 0;
@@ -559,9 +628,18 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
   memset(unit->times, 0, scan->files_count);
   find_macro_arguments(unit);
   cxx_scopes_begin(unit);
-  uint32_t part = add_part(unit, file, file->bytes, file->size, false);
-  unit->times[file - scan->files] = MOST_TIMES; /* a file does not include itself */
-  walk_part(unit, file, &unit->tokens, part, 0);
+  add_part(unit, file, file->bytes, file->size, false);
+  if (root) {
+    struct cxx_tokens tokens;
+    cxx_lex(&tokens, root->bytes, root->size);
+    unit->root_part = add_part(unit, root, root->bytes, root->size, false);
+    unit->times[root - scan->files] = MOST_TIMES;
+    walk_part(unit, root, &tokens, unit->root_part, false, 0);
+    cxx_tokens_free(&tokens);
+  } else {
+    unit->reached = true;
+    walk_part(unit, file, &unit->tokens, 0, true, 0);
+  }
   cxx_scopes_end(unit);
   for (uint32_t i = 0; i < unit->tokens.count; i++) {
     const struct cxx_token *token = &unit->tokens.list[i];

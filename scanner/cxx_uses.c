@@ -58,6 +58,9 @@ static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum
   default:
     return "used as a value (address, template or default argument), which has no safe edit; change it by hand";
   }
+  if (unit->nested)
+    return "in a file that is included inside of a namespace or class, where no include can be added; change it by "
+           "hand";
   if (unit->backend)
     return "a source of another GPU vendor, for which there is no replacement; port it by hand";
   if (owner == CXX_OWNER_UNPROVEN)
@@ -136,7 +139,7 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
     return;
   }
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
-  cxx_unit_read(unit, scan, file);
+  cxx_unit_open(unit, scan, file);
   unit->result = result;
   cxx_uses_find(unit);
   cxx_strings_find(unit);
