@@ -19,7 +19,7 @@ static void check(const struct shape *s, int last_count) {
       .fused = s->fused, .f32 = s->f32, .cuda = true, .tokens = token_counts[last_count], .n = s->n, .k = s->k};
   gemm_make(&all, true);
   CU_ASSERT_EQUAL(gemm_run(&all), SGL_JIT_OK);
-    UNIT_STRINGS(all.message, "");
+  UNIT_STRINGS(all.message, "");
   UNIT_STRINGS(all.message, "");
   for (int i = 0; i <= last_count; i++) {
     struct gemm g = {.fused = s->fused, .f32 = s->f32, .cuda = true, .tokens = token_counts[i], .n = s->n, .k = s->k};
@@ -82,7 +82,7 @@ static void not_finite_body(void) {
       gemm_make(&g, true);
       ((uint16_t *)g.a.data)[256 + 77] = bad[i];
       CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
-    UNIT_STRINGS(g.message, "");
+      UNIT_STRINGS(g.message, "");
       for (int m = 0; m < 3; m++)
         for (int n = 0; n < 16; n++) {
           double have = gemm_value(&g, m, n), want = (double)gemm_expected(&g, m, n);
@@ -99,7 +99,7 @@ static void little_shared_memory_body(void) {
   struct gemm g = {.fused = true, .cuda = true, .tokens = 64, .n = 16, .k = 7168};
   gemm_make(&g, true);
   CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
-    UNIT_STRINGS(g.message, "");
+  UNIT_STRINGS(g.message, "");
   UNIT_STRINGS(fakes.cuda->entry, "fused_a_32");
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 2);
   CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
