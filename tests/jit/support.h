@@ -206,12 +206,18 @@ struct fakes {
   fake_cuda_context_function *context;
 };
 
+/* Where the fake compiler keeps what it has compiled. */
+HELPER void use_store(void) {
+  struct path store = path_in(own_folder(), "emulated");
+  mkdir(store.text, 0755);
+  setenv("SGL_TEST_STORE", store.text, 1);
+}
+
 /* Loads the fakes, so that the library finds them; `cuda` is "fake_cuda.so" or "fake_cuda_11.so". */
 HELPER struct fakes use_fakes(const char *cuda) {
   struct fakes f = {NULL, NULL, NULL, NULL};
-  struct path store = path_in(own_folder(), "emulated"), nvrtc = path_in(own_folder(), "fake_nvrtc.so");
-  mkdir(store.text, 0755);
-  setenv("SGL_TEST_STORE", store.text, 1);
+  struct path nvrtc = path_in(own_folder(), "fake_nvrtc.so");
+  use_store();
   setenv("SGL_KERNEL_JIT_NVRTC", nvrtc.text, 1);
   void *driver = dlopen(path_in(own_folder(), cuda).text, RTLD_NOW);
   void *compiler = dlopen(nvrtc.text, RTLD_NOW);
