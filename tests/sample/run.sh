@@ -36,9 +36,12 @@ say "3. What was compiled against the old library keeps running."
 lib=$build/lib
 ${CXX:-g++} -O1 -fPIC -shared -o liblegacy_caller.so project/csrc/legacy_caller.cc -L"$lib" -lsgl_kernel_compat -Wl,-rpath,"$lib"
 export SGL_KERNEL_JIT_BACKEND=reference LD_LIBRARY_PATH="$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-if python3 -c 'import torch' 2>/dev/null; then
-  shown "python3 through_torch.py    # torch $(python3 -c 'import torch; print(torch.__version__)')"
-  python3 "$here/through_torch.py" "$lib" "$work/liblegacy_caller.so"
+# A torch that `make check` has put into the build folder serves as well as one that is installed.
+python=python3
+if ! $python -c 'import torch' 2>/dev/null && [ -x "$build/torch/python" ]; then python=$build/torch/python; fi
+if "$python" -c 'import torch' 2>/dev/null; then
+  shown "python3 through_torch.py    # torch $("$python" -c 'import torch; print(torch.__version__)')"
+  "$python" "$here/through_torch.py" "$lib" "$work/liblegacy_caller.so"
 else
   echo "(no torch to import here: the old C++ symbol is called without one, the result comes through the C interface)"
   ${CXX:-g++} -O1 -o legacy "$here/legacy.cc" -L. -llegacy_caller -Wl,-rpath,"$work" -Wl,-rpath-link,"$lib"

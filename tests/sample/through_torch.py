@@ -26,8 +26,10 @@ torch.ops.sgl_kernel.dsv3_router_gemm(output, hidden_states, router_weights)
 report("torch.ops.sgl_kernel.dsv3_router_gemm", output)
 
 # The binary that was linked against the old library gets at::Tensor pointers, as its own C++ code would pass them.
-legacy = ctypes.CDLL(legacy_so)
+pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 output = torch.empty(4, 256)
-handles = torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors([output, hidden_states, router_weights])
-legacy.legacy_router(*(ctypes.c_void_p(ctypes.pythonapi.PyCapsule_GetPointer(h, None)) if not isinstance(h, int) else ctypes.c_void_p(h) for h in handles))
+capsules = torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors([output, hidden_states, router_weights])
+tensors = [ctypes.c_void_p(pointer_of(capsule, None)) for capsule in capsules]
+ctypes.CDLL(legacy_so).legacy_router(*tensors)
 report("dsv3_router_gemm(at::Tensor&, at::Tensor const&, at::Tensor const&)", output)
