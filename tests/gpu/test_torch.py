@@ -37,10 +37,11 @@ def weights(n, k, device="cuda"):
 
 
 def assert_close(output, want):
-    """Sums of 7168 products of normal values are off by up to 1e-3 in float32; bfloat16 rounds to 8 bits on top."""
-    step = 2.0 ** -8 if output.dtype == torch.bfloat16 else 0.0
-    over = (output.double() - want).abs() - (want.abs() * step + 1e-3)
-    assert over.max().item() <= 0, f"off by {(output.double() - want).abs().max().item()}"
+    """Sums of 7168 products of normal values, 85 in size, are off by up to 2e-4 in float32 and by up to 9e-4 where tensor
+    cores add; bfloat16 rounds to 8 bits on top."""
+    rounding, sums = (2.0 ** -8, 1e-3) if output.dtype == torch.bfloat16 else (0.0, 2.5e-4)
+    error = (output.double() - want).abs()
+    assert (error <= want.abs() * rounding + sums).all(), f"off by {error.max().item()}"
 
 
 def assert_raises(part, f, *args):
