@@ -1,0 +1,241 @@
+/* What one look over the whole tree gives: the names that any rule asks for, and which module binds the package to
+ * which name, so that an alias can be followed one step across files (case contract, Python rule 4). */
+#include "scanner/python_front.h"
+
+#include <stdlib.h>
+
+struct python_index {
+  struct py_arena arena;
+  const char **names; /* hash table of the catalog's Python and operator names and of its modules' last parts */
+  size_t names_size;
+  const char **submodules;
+  size_t submodules_count, submodules_capacity;
+  struct py_export *exports; /* sorted by name, then file */
+  size_t exports_count, exports_capacity;
+};
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+static size_t name_slot(const struct python_index *index, const void *text, size_t length) {
+  const uint8_t *bytes = text;
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  for (size_t i = 0; i < length; i++)
+    hash = (hash ^ bytes[i]) * 16777619u;
+  for (size_t at = hash & (index->names_size - 1);; at = (at + 1) & (index->names_size - 1))
+    if (!index->names[at] || (strncmp(index->names[at], text, length) == 0 && index->names[at][length] == '\0'))
+      return at;
+}
+
+static void add_name(struct python_index *index, const char *name) {
+  if (*name)
+    index->names[name_slot(index, name, strlen(name))] = name;
+}
+
+static const char *last_part(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot ? dot + 1 : path;
+}
+
+bool py_index_name(const struct scan *scan, const void *text, size_t length) {
+  const struct python_index *index = scan->python_index;
+  return length && index->names[name_slot(index, text, length)];
+}
+
+static void collect_names(struct python_index *index, const struct catalog *catalog) {
+  size_t count = 0;
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    count += 1 + 2 * catalog->symbols[i].python_count + 2 * catalog->symbols[i].routes_count;
+  index->names_size = 64;
+  while (index->names_size < 2 * count)
+    index->names_size *= 2;
+  index->names = scan_alloc(NULL, index->names_size * sizeof *index->names);
+  memset(index->names, 0, index->names_size * sizeof *index->names);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    add_name(index, symbol->op_name);
+    for (unsigned k = 0; k < symbol->python_count; k++) {
+      add_name(index, symbol->python[k].name);
+      PY_GROW(index->submodules, index->submodules_count, index->submodules_capacity);
+      index->submodules[index->submodules_count++] = last_part(symbol->python[k].module);
+    }
+    for (unsigned k = 0; k < symbol->routes_count; k++) {
+      add_name(index, symbol->routes[k].name);
+      add_name(index, last_part(symbol->routes[k].module));
+    }
+  }
+}
+
+/* --- exports ------------------------------------------------------------------------------------------------------ */
+
+static bool has(const struct source_file *file, const char *text) {
+  return memmem(file->bytes, file->size, text, strlen(text)) != NULL;
+}
+
+static bool has_word(const struct source_file *file, const char *word) {
+  size_t length = strlen(word);
+  const uint8_t *end = file->bytes + file->size;
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), word, length)) != NULL; at += length)
+    if ((at == file->bytes || !py_word_byte(at[-1])) && (at + length == end || !py_word_byte(at[length])))
+      return true;
+  return false;
+}
+
+/* Can the file bind the package, a module of it or its operator namespace to a name? Most files import functions. */
+static bool may_export(const struct python_index *index, const struct source_file *file) {
+  if (!file->hit || file->language != LANGUAGE_PYTHON || !file->bytes || !has(file, PY_PACKAGE))
+    return false;
+  if (has(file, "import " PY_PACKAGE) || has(file, "import_module") || has(file, "__import__") ||
+      has(file, "importorskip") || has(file, "ops." PY_PACKAGE))
+    return true;
+  for (size_t i = 0; i < index->submodules_count; i++)
+    if (has_word(file, index->submodules[i]))
+      return true;
+  return false;
+}
+
+static void collect_exports(struct scan *scan, struct python_index *index, uint32_t number) {
+  struct py_unit unit;
+  if (py_unit_open(&unit, scan, &scan->files[number]) == NULL)
+    for (uint32_t i = 0; i < unit.scopes.bindings_count; i++) {
+      const struct py_binding *binding = &unit.scopes.bindings[i];
+      if (binding->scope != 0 || py_scope_binding(&unit.scopes, 0, binding->name) != i)
+        continue;
+      struct py_value value = py_chain_value(&unit, i, 0, true, 0);
+      if (!value.path || !py_is_owner(value.path))
+        continue;
+      const struct py_node *node = &unit.tree.nodes[binding->node];
+      PY_GROW(index->exports, index->exports_count, index->exports_capacity);
+      index->exports[index->exports_count++] = (struct py_export){
+          .file = number,
+          .name = py_text_copy(&index->arena, unit.tree.bytes + node->start, node->end - node->start),
+          .path = py_text_copy(&index->arena, value.path, strlen(value.path)),
+          .guarded = value.flags & PY_VALUE_GUARDED,
+          .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
+    }
+  py_unit_close(&unit);
+}
+
+static int compare_exports(const void *left, const void *right) {
+  const struct py_export *a = left, *b = right;
+  int order = strcmp(a->name, b->name);
+  return order ? order : (a->file > b->file) - (a->file < b->file);
+}
+
+void python_index_build(struct scan *scan) {
+  struct python_index *index = scan_alloc(NULL, sizeof *index);
+  *index = (struct python_index){0};
+  collect_names(index, scan->catalog);
+  scan->python_index = index;
+  /* Until all are there none is found: a name is followed one step only. */
+  struct python_index found = {0};
+  for (size_t i = 0; i < scan->files_count; i++)
+    if (may_export(index, &scan->files[i]))
+      collect_exports(scan, &found, (uint32_t)i);
+  if (found.exports_count)
+    qsort(found.exports, found.exports_count, sizeof *found.exports, compare_exports);
+  index->exports = found.exports;
+  index->exports_count = found.exports_count;
+  index->arena = found.arena;
+}
+
+void python_index_free(struct scan *scan) {
+  struct python_index *index = scan->python_index;
+  py_arena_free(&index->arena);
+  free(index->names);
+  free(index->submodules);
+  free(index->exports);
+  free(index);
+  scan->python_index = NULL;
+}
+
+/* --- modules ------------------------------------------------------------------------------------------------------ */
+
+static const char *const endings[] = {".py", "/__init__.py", ".pyi", "/__init__.pyi"};
+
+/* Is `path` the file of the module "a/b" below some folder? */
+static bool is_module_file(const char *path, const char *module) {
+  size_t length = strlen(path), tail = strlen(module);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    size_t ending = strlen(endings[i]);
+    if (length < tail + ending || strcmp(path + length - ending, endings[i]) != 0)
+      continue;
+    size_t start = length - ending - tail;
+    if (memcmp(path + start, module, tail) == 0 && (start == 0 || path[start - 1] == '/'))
+      return true;
+  }
+  return false;
+}
+
+/* The length of the folder of `path` with its slash; 0 for the root. */
+static size_t folder_length(const char *path, size_t length) {
+  while (length && path[length - 1] != '/')
+    length--;
+  return length;
+}
+
+/* The file of module "a/b" in a folder; NULL when the tree has none there. */
+static const struct source_file *module_file(const struct scan *scan, const char *path, size_t folder,
+                                             const char *module) {
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    char *name = *module ? scan_format("%.*s%s%s", (int)folder, path, module, endings[i])
+                         : scan_format("%.*s%s", (int)folder, path, endings[i][0] == '/' ? endings[i] + 1 : "");
+    const struct source_file *file = *name ? scan_file(scan, name) : NULL;
+    free(name);
+    if (file)
+      return file;
+  }
+  return NULL;
+}
+
+/* The exports of this name, [*from, *to). */
+static void same_name(const struct python_index *index, const char *name, size_t *from, size_t *to) {
+  size_t low = 0, high = index->exports_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (strcmp(index->exports[middle].name, name) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *from = *to = low;
+  while (*to < index->exports_count && strcmp(index->exports[*to].name, name) == 0)
+    ++*to;
+}
+
+static const struct py_export *by_module(const struct scan *scan, const char *path, const char *module, size_t from,
+                                         size_t to) {
+  const struct python_index *index = scan->python_index;
+  unsigned dots = 0;
+  while (*module == '.') {
+    module++;
+    dots++;
+  }
+  char *wanted = scan_format("%s", module);
+  for (char *c = wanted; *c; c++)
+    *c = *c == '.' ? '/' : *c;
+  /* A relative import says in which folder; an absolute one starts from some folder above the file. */
+  size_t folder = folder_length(path, strlen(path));
+  for (; dots > 1 && folder; dots--)
+    folder = folder_length(path, folder - 1);
+  const struct source_file *file = dots > 1 ? NULL : module_file(scan, path, folder, wanted);
+  while (!dots && !file && folder) {
+    folder = folder_length(path, folder - 1);
+    file = module_file(scan, path, folder, wanted);
+  }
+  const struct py_export *found = NULL;
+  for (size_t i = from; i < to && !found; i++) {
+    const struct source_file *candidate = &scan->files[index->exports[i].file];
+    if (file ? candidate == file : !dots && *wanted && is_module_file(candidate->path, wanted))
+      found = &index->exports[i];
+  }
+  free(wanted);
+  return found;
+}
+
+const struct py_export *py_index_find(const struct scan *scan, const char *path, const char *module, const char *name) {
+  const struct python_index *index = scan->python_index;
+  size_t from = 0, to = 0;
+  if (index->exports_count)
+    same_name(index, name, &from, &to);
+  return from < to ? by_module(scan, path, module, from, to) : NULL;
+}

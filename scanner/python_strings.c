@@ -1,0 +1,606 @@
+/* Strings and comments: which of them name a removed thing to a loader (report), and which only talk about it
+ * (mention). Case contract, Python rules 8 to 10. */
+#include "scanner/python_front.h"
+
+#include <stdlib.h>
+
+/* --- mentions ----------------------------------------------------------------------------------------------------- */
+
+/* Whose is a bare name, by what the file itself binds it to? */
+enum file_owner { FILE_NOTHING, FILE_PACKAGE, FILE_OTHER };
+
+static enum file_owner file_owner(struct py_unit *unit, const uint8_t *word, size_t length) {
+  enum { ASKED = 4 };
+  uint32_t name = unit->scopes.tree ? py_name(&unit->scopes, (const char *)word, length) : PY_NO_NAME;
+  if (name == PY_NO_NAME)
+    return FILE_NOTHING;
+  if (!unit->name_owners)
+    unit->name_owners = py_take(&unit->arena, unit->scopes.names_count);
+  if (unit->name_owners[name] & ASKED)
+    return (enum file_owner)(unit->name_owners[name] & ~ASKED);
+  enum file_owner owner = FILE_NOTHING;
+  for (uint32_t i = 0; i < unit->scopes.bindings_count; i++) {
+    const struct py_binding *binding = &unit->scopes.bindings[i];
+    if (binding->name != name)
+      continue;
+    bool ours =
+        binding->kind == PY_BIND_IMPORT && (py_is_package(binding->path) || strncmp(binding->path, "sglang.", 7) == 0 ||
+                                            strncmp(binding->path, PY_OWN_PACKAGE, strlen(PY_OWN_PACKAGE)) == 0);
+    if (ours)
+      owner = FILE_PACKAGE;
+    else if (owner == FILE_NOTHING && binding->kind != PY_BIND_DECLARE)
+      owner = FILE_OTHER;
+  }
+  unit->name_owners[name] = (uint8_t)(owner | ASKED);
+  return owner;
+}
+
+/* An alias of the package in front of the word: "sk.name" in a comment of a file with `import sgl_kernel as sk`. */
+static const struct catalog_symbol *alias_owner(struct py_unit *unit, const char *path, const uint8_t *word,
+                                                size_t length) {
+  size_t first = strcspn(path, ".");
+  uint32_t name = unit->scopes.tree ? py_name(&unit->scopes, path, first) : PY_NO_NAME;
+  uint32_t binding = name == PY_NO_NAME ? PY_NO_BINDING : py_scope_binding(&unit->scopes, 0, name);
+  if (binding == PY_NO_BINDING)
+    return NULL;
+  struct py_value value = py_chain_value(unit, binding, 0, true, 0);
+  if (!value.path || !py_is_owner(value.path))
+    return NULL;
+  const char *module = py_text_format(&unit->arena, "%s%s", value.path, path + first);
+  const char *text = py_text_copy(&unit->arena, word, length);
+  return strcmp(module, PY_OPERATORS) == 0 ? rules_operator_removed(unit->scan, text)
+                                           : rules_python_removed(unit->scan, module, text);
+}
+
+void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at, size_t base, size_t size) {
+  const struct catalog_symbol *symbol;
+  size_t length, next;
+  for (size_t from = 0; (from = rules_next_name(unit->scan, bytes, size, from, &symbol, &length)) != SIZE_MAX;
+       from = next) {
+    next = from + length;
+    /* A letter that is not ASCII makes another word. */
+    if ((from && bytes[from - 1] >= 0x80) || (next < size && bytes[next] >= 0x80))
+      continue;
+    const struct catalog_symbol *owned = NULL;
+    const char *path;
+    enum py_owner owner = py_owner_before(unit->scan, &unit->arena, bytes, from, length, &owned, &path);
+    if (owner == PY_OWNER_OTHER && path && (owned = alias_owner(unit, path, bytes + from, length)) != NULL)
+      owner = PY_OWNER_PACKAGE;
+    if (owner == PY_OWNER_OTHER)
+      continue;
+    if (owner == PY_OWNER_PACKAGE)
+      symbol = owned;
+    else if (!rules_word_removed(unit->scan, symbol) || file_owner(unit, bytes + from, length) == FILE_OTHER)
+      continue;
+    py_find(unit, at ? at[from] : base + from, symbol, VERDICT_MENTION, EVIDENCE_TEXT, LEVEL_NOTE,
+            py_text_format(&unit->arena, "%s; this text names it: reword it when the code has moved",
+                           py_left(unit, symbol, CATALOG_LAYER_PYTHON, symbol->id)));
+  }
+}
+
+void py_comment(struct py_unit *unit, size_t start, size_t end) {
+  py_mentions(unit, unit->source.bytes + start, NULL, start, end - start);
+}
+
+/* --- what a string is for ----------------------------------------------------------------------------------------- */
+
+/* Words of the names of functions that print, log, warn or raise, and of keywords that hold text for people. */
+static const char *const speakers[] = {"print", "log",     "logger", "logging",  "debug",      "info",
+                                       "warn",  "warning", "error",  "critical", "fatal",      "exception",
+                                       "fail",  "skip",    "skipif", "xfail",    "deprecated", "deprecate",
+                                       "exit",  "echo",    "secho",  "stderr",   "stdout",     "warnings"};
+static const char *const texts[] = {"help", "description", "epilog", "reason", "msg", "message", "doc", "docstring"};
+
+static bool lower_is(const uint8_t *word, size_t length, const char *text) {
+  if (strlen(text) != length)
+    return false;
+  for (size_t i = 0; i < length; i++)
+    if ((word[i] | 0x20) != (uint8_t)text[i])
+      return false;
+  return true;
+}
+
+/* One of the words in a name such as "logger.info_once", "ValueError", "_log_on_rank_0". */
+static bool has_word_of(const struct py_tree *tree, py_id node, const char *const *list, size_t count) {
+  uint32_t end = tree->nodes[node].end;
+  for (uint32_t at = tree->nodes[node].start; at < end;) {
+    uint8_t c = tree->bytes[at];
+    if (!py_word_byte(c) || c == '_') {
+      at++;
+      continue;
+    }
+    uint32_t stop = at + 1;
+    while (stop < end && py_word_byte(tree->bytes[stop]) && tree->bytes[stop] != '_' &&
+           !(tree->bytes[stop] >= 'A' && tree->bytes[stop] <= 'Z' && tree->bytes[stop - 1] >= 'a'))
+      stop++;
+    for (size_t i = 0; i < count; i++)
+      if (lower_is(tree->bytes + at, stop - at, list[i]))
+        return true;
+    at = stop;
+  }
+  return false;
+}
+
+/* Is the string text for people: printed, logged, raised, a help text? */
+static bool is_spoken(const struct py_tree *tree, py_id string) {
+  for (py_id node = string, parent = py_parent(tree, node); parent; node = parent, parent = py_parent(tree, node)) {
+    switch (py_kind(tree, parent)) {
+    case PY_CONCATENATED_STRING:
+    case PY_BINARY_OPERATOR:
+    case PY_PARENTHESIZED_EXPRESSION:
+    case PY_CONDITIONAL_EXPRESSION:
+    case PY_ARGUMENT_LIST:
+      break;
+    case PY_ATTRIBUTE: /* "...".format(...) */
+      if (tree->nodes[node].field != PY_FIELD_OBJECT)
+        return false;
+      break;
+    case PY_KEYWORD_ARGUMENT: {
+      py_id name = py_field(tree, parent, PY_FIELD_NAME);
+      for (size_t i = 0; name && i < sizeof texts / sizeof *texts; i++)
+        if (py_is(tree, name, texts[i]))
+          return true;
+      break;
+    }
+    case PY_CALL: {
+      py_id function = py_field(tree, parent, PY_FIELD_FUNCTION);
+      if (py_kind(tree, py_parent(tree, parent)) == PY_RAISE_STATEMENT)
+        return true;
+      if (function == node)
+        break; /* its method was called on the string: the result goes on */
+      return function && py_kind(tree, function) != PY_CALL &&
+             has_word_of(tree, function, speakers, sizeof speakers / sizeof *speakers);
+    }
+    case PY_RAISE_STATEMENT:
+      return true;
+    case PY_ASSERT_STATEMENT:
+      return node != py_first_named(tree, parent);
+    default:
+      return false;
+    }
+  }
+  return false;
+}
+
+static bool is_documentation(const struct py_tree *tree, py_id string) {
+  return py_kind(tree, py_parent(tree, string)) == PY_EXPRESSION_STATEMENT;
+}
+
+/* A key of a table: the name of something else. */
+static bool is_key(const struct py_tree *tree, py_id string) {
+  py_id parent = py_parent(tree, string);
+  return (py_kind(tree, parent) == PY_PAIR && tree->nodes[string].field == PY_FIELD_KEY) ||
+         py_kind(tree, parent) == PY_SUBSCRIPT;
+}
+
+static bool is_sentence(const struct py_string *string) {
+  unsigned words = 0;
+  for (size_t i = 0; i < string->size; i++)
+    words += string->bytes[i] > ' ' && (i == 0 || string->bytes[i - 1] <= ' ');
+  return words >= 3;
+}
+
+/* --- names given to a loader -------------------------------------------------------------------------------------- */
+
+/* The removed thing that `text` names in what `path` is: the package, its operators, a Library of it. */
+static const struct catalog_symbol *removed_in(const struct py_unit *unit, const char *path, const char *text) {
+  if (py_is_package(path) || strncmp(path, "sglang.", 7) == 0)
+    return rules_python_removed(unit->scan, path, text);
+  return py_is_owner(path) ? rules_operator_removed(unit->scan, text) : NULL;
+}
+
+/* "sgl_kernel.gemm" of the object, without the dictionaries of a module. */
+static const char *owner_path(struct py_unit *unit, py_id node) {
+  const struct py_tree *tree = &unit->tree;
+  node = py_unwrap(tree, node);
+  if (node && py_kind(tree, node) == PY_CALL) { /* dir(sgl_kernel), vars(sgl_kernel) */
+    py_id name = py_call_name(tree, node);
+    if (name && (py_is(tree, name, "dir") || py_is(tree, name, "vars")))
+      node = py_argument(tree, node, 0, NULL);
+  }
+  const char *path = node ? py_evaluate(unit, node).path : NULL;
+  if (!path)
+    return NULL;
+  static const char *const tables[] = {".__dict__", ".__all__"};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    size_t length = strlen(path), tail = strlen(tables[i]);
+    if (length > tail && strcmp(path + length - tail, tables[i]) == 0)
+      path = py_text_copy(&unit->arena, path, length - tail);
+  }
+  return py_is_owner(path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
+}
+
+/* The call whose argument the node is, through a keyword. */
+static py_id argument_of(const struct py_tree *tree, py_id node) {
+  py_id parent = py_parent(tree, node);
+  if (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT)
+    parent = py_parent(tree, parent);
+  return py_kind(tree, parent) == PY_ARGUMENT_LIST ? py_parent(tree, parent) : 0;
+}
+
+/* In which module or namespace does a call, comparison or index look up the expression `node`? NULL: in none of ours.
+ */
+static const char *looked_up_in(struct py_unit *unit, py_id node) {
+  const struct py_tree *tree = &unit->tree;
+  py_id parent = py_parent(tree, node), call = argument_of(tree, node);
+  if (call) {
+    py_id function = py_unwrap(tree, py_field(tree, call, PY_FIELD_FUNCTION));
+    if (function && py_kind(tree, function) == PY_ATTRIBUTE) { /* lib.impl("name"), sgl_kernel.__dict__.get("name") */
+      const char *path = owner_path(unit, py_field(tree, function, PY_FIELD_OBJECT));
+      if (path)
+        return path;
+    }
+    /* getattr(sgl_kernel, "name"), patch.object(sgl_kernel, "name"), impl(lib, "name") */
+    static const char *const names[] = {"name", "attribute", "attr"};
+    bool named = node == py_argument(tree, call, 1, NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+      named = named || (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT && node == py_argument(tree, call, 1, names[i]));
+    py_id object = py_argument(tree, call, 0, "target");
+    return named && object && object != node ? owner_path(unit, object) : NULL;
+  }
+  if (py_kind(tree, parent) == PY_COMPARISON_OPERATOR) { /* "name" in dir(sgl_kernel) */
+    py_id other = py_next_named(tree, node);
+    return other ? owner_path(unit, other) : NULL;
+  }
+  if (py_kind(tree, parent) == PY_SUBSCRIPT && tree->nodes[node].field == PY_FIELD_SUBSCRIPT) {
+    py_id object = py_field(tree, parent, PY_FIELD_VALUE);
+    return object ? owner_path(unit, object) : NULL; /* vars(sgl_kernel)["name"] */
+  }
+  /* __import__("sgl_kernel.gemm", fromlist=["name"]) */
+  if (py_kind(tree, parent) == PY_LIST || py_kind(tree, parent) == PY_TUPLE) {
+    call = argument_of(tree, parent);
+    if (call && parent == py_argument(tree, call, 3, "fromlist")) {
+      const char *path = py_evaluate(unit, call).path;
+      return path && py_is_package(path) ? path : NULL;
+    }
+  }
+  return NULL;
+}
+
+/* Does the call change what it looks up? */
+static bool is_patch(const struct py_tree *tree, py_id node) {
+  static const char *const names[] = {"patch", "object", "setattr", "delattr", "stub", "replace"};
+  py_id call = argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
+  for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+    if (py_is(tree, name, names[i]))
+      return true;
+  return false;
+}
+
+static bool is_probe(const struct py_tree *tree, py_id node) {
+  py_id call = argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
+  if (!name)
+    return py_kind(tree, py_parent(tree, node)) == PY_COMPARISON_OPERATOR;
+  return py_is(tree, name, "hasattr") || (py_is(tree, name, "getattr") && py_argument(tree, call, 2, NULL));
+}
+
+static void add_use(struct py_unit *unit, struct py_uses *uses, py_id node, const struct catalog_symbol *symbol,
+                    size_t offset, const char *reason) {
+  struct py_use *use = py_use_add(uses, PY_USE_STRING, symbol, offset, 0);
+  use->node = node;
+  use->reason = reason;
+  if (is_probe(&unit->tree, node))
+    use->level = LEVEL_WARNING;
+  if (is_patch(&unit->tree, node))
+    py_use_mark(unit, uses, symbol, PY_MARK_PATCHED);
+}
+
+/* The string as a whole, up to a schema or an overload: "name(Tensor a) -> ()". */
+static void use_named(struct py_unit *unit, struct py_uses *uses, py_id node, const struct py_string *string,
+                      const char *path) {
+  size_t length = 0;
+  while (length < string->size && py_word_byte(string->bytes[length]))
+    length++;
+  bool schema = !py_is_package(path) && length < string->size && strchr("(.", string->bytes[length]);
+  if (!length || (length < string->size && !schema))
+    return;
+  const struct catalog_symbol *symbol = removed_in(unit, path, py_text_copy(&unit->arena, string->bytes, length));
+  if (symbol)
+    add_use(unit, uses, node, symbol, string->at[0], "this string asks for it by name: change it by hand");
+}
+
+/* --- names that reach a loader through a loop or a variable ------------------------------------------------------- */
+
+struct named {
+  py_id string;
+  const char *path; /* where the name is looked up */
+};
+
+struct named_list {
+  struct named *list;
+  size_t count, capacity;
+};
+
+/* A literal of more nodes is data. */
+#define LITERAL_MAX 20000
+
+static void gather(struct py_unit *unit, struct named_list *names, py_id value, const char *path, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  py_id end = py_subtree_end(tree, value);
+  if (end - value > LITERAL_MAX)
+    return;
+  for (py_id node = value; node < end; node++) {
+    if (py_kind(tree, node) == PY_STRING) {
+      PY_GROW(names->list, names->count, names->capacity);
+      names->list[names->count++] = (struct named){node, path};
+    } else if (py_kind(tree, node) == PY_IDENTIFIER && depth) {
+      py_id single = py_single_value(unit, node);
+      if (single)
+        gather(unit, names, single, path, depth - 1);
+    }
+  }
+}
+
+/* The lists that pytest.mark.parametrize or map() give a parameter. */
+static void gather_parameter(struct py_unit *unit, struct named_list *names, const struct py_binding *binding,
+                             const char *path) {
+  const struct py_tree *tree = &unit->tree;
+  py_id function = unit->scopes.scopes[binding->scope].node, around = py_parent(tree, function);
+  if (py_kind(tree, function) == PY_LAMBDA) {
+    py_id call = argument_of(tree, function), list = call ? py_argument(tree, call, 1, NULL) : 0;
+    if (list && function == py_argument(tree, call, 0, NULL))
+      gather(unit, names, list, path, 1);
+    return;
+  }
+  if (py_kind(tree, around) != PY_DECORATED_DEFINITION)
+    return;
+  for (py_id decorator = py_first_named(tree, around); decorator; decorator = py_next_named(tree, decorator)) {
+    py_id call = py_kind(tree, decorator) == PY_DECORATOR ? py_first_named(tree, decorator) : 0;
+    py_id name = call && py_kind(tree, call) == PY_CALL ? py_call_name(tree, call) : 0;
+    if (!name || !py_is(tree, name, "parametrize"))
+      continue;
+    const char *parameters = py_constant(unit, py_argument(tree, call, 0, "argnames"));
+    const struct py_node *at = &tree->nodes[binding->node];
+    const char *word = py_text_copy(&unit->arena, tree->bytes + at->start, at->end - at->start);
+    py_id list = py_argument(tree, call, 1, "argvalues");
+    if (parameters && list && strstr(parameters, word))
+      gather(unit, names, list, path, 1);
+  }
+}
+
+/* Where the value of a variable that is looked up comes from. */
+static void gather_variable(struct py_unit *unit, struct named_list *names, py_id variable, const char *path) {
+  const struct py_tree *tree = &unit->tree;
+  bool deferred;
+  uint32_t i = py_lookup(&unit->scopes, unit->scopes.of[variable], py_node_name(&unit->scopes, variable), &deferred);
+  for (; i != PY_NO_BINDING; i = unit->scopes.bindings[i].next) {
+    const struct py_binding *binding = &unit->scopes.bindings[i];
+    if (binding->kind == PY_BIND_LOOP && binding->value)
+      gather(unit, names, binding->value, path, 1);
+    else if (binding->kind == PY_BIND_PARAMETER)
+      gather_parameter(unit, names, binding, path);
+    else if (binding->kind == PY_BIND_ASSIGN && binding->value) {
+      enum py_kind kind = py_kind(tree, py_unwrap(tree, binding->value));
+      if (kind == PY_STRING || kind == PY_CONDITIONAL_EXPRESSION)
+        gather(unit, names, binding->value, path, 0);
+    }
+  }
+}
+
+/* "sgl_kernel::" in front of a field or a + or %: what stands behind is looked up there. */
+static const char *prefix_path(struct py_unit *unit, const struct py_string *string) {
+  size_t length = 0;
+  while (length < string->size && (py_word_byte(string->bytes[length]) || string->bytes[length] == '.'))
+    length++;
+  const char *text = py_text_copy(&unit->arena, string->bytes, length);
+  bool dot = length && text[length - 1] == '.';
+  if (dot)
+    ((char *)(uintptr_t)text)[length - 1] = '\0';
+  size_t rest = string->size - length;
+  const uint8_t *behind = string->bytes + length;
+  bool field = rest == 0 || *behind == '\0' || *behind == '%' || *behind == '{';
+  if (py_is_package(text)) {
+    if (dot && field)
+      return text;
+    if (!dot && rest >= 1 && behind[0] == ':')
+      return rest >= 2 && behind[1] == ':' ? PY_OPERATORS : text;
+  }
+  return strcmp(text, PY_OPERATORS) == 0 && dot && field ? text : NULL;
+}
+
+static void gather_prefixed(struct py_unit *unit, struct named_list *names, py_id node) {
+  const struct py_tree *tree = &unit->tree;
+  py_id parent = py_parent(tree, node);
+  bool joined = py_kind(tree, parent) == PY_BINARY_OPERATOR && tree->nodes[node].field == PY_FIELD_LEFT;
+  bool format = py_kind(tree, parent) == PY_ATTRIBUTE && py_kind(tree, py_parent(tree, parent)) == PY_CALL;
+  bool fields = py_first(tree, node) && tree->bytes[tree->nodes[node].start] != '"' &&
+                tree->bytes[tree->nodes[node].start] != '\'';
+  if (!joined && !format && !fields)
+    return;
+  struct py_string string;
+  py_string_open(unit, node, &string);
+  const char *path = prefix_path(unit, &string);
+  py_string_close(&string);
+  if (!path)
+    return;
+  py_id from = 0, to = 0;
+  if (joined) {
+    from = py_field(tree, parent, PY_FIELD_RIGHT);
+  } else if (format) {
+    from = py_field(tree, py_parent(tree, parent), PY_FIELD_ARGUMENTS);
+  } else {
+    from = py_first(tree, node);
+    while (from && py_kind(tree, from) != PY_INTERPOLATION)
+      from = py_next(tree, from);
+  }
+  to = from ? py_subtree_end(tree, from) : 0;
+  for (; from && from < to; from++)
+    if (py_kind(tree, from) == PY_IDENTIFIER && tree->nodes[from].field != PY_FIELD_ATTRIBUTE)
+      gather_variable(unit, names, from, path);
+}
+
+static int compare_named(const void *left, const void *right) {
+  const struct named *a = left, *b = right;
+  return (a->string > b->string) - (a->string < b->string);
+}
+
+static void gather_names(struct py_unit *unit, struct named_list *names) {
+  const struct py_tree *tree = &unit->tree;
+  for (py_id node = 1; node < tree->count; node++) {
+    if (py_kind(tree, node) == PY_STRING) {
+      if (memmem(tree->bytes + tree->nodes[node].start, tree->nodes[node].end - tree->nodes[node].start, PY_PACKAGE,
+                 strlen(PY_PACKAGE)))
+        gather_prefixed(unit, names, node);
+    } else if (py_kind(tree, node) == PY_IDENTIFIER) {
+      enum py_kind above = py_kind(tree, py_parent(tree, node));
+      if (above != PY_ARGUMENT_LIST && above != PY_SUBSCRIPT && above != PY_COMPARISON_OPERATOR)
+        continue;
+      const char *path = looked_up_in(unit, node);
+      if (path)
+        gather_variable(unit, names, node, path);
+    }
+  }
+  if (names->count)
+    qsort(names->list, names->count, sizeof *names->list, compare_named);
+}
+
+/* --- programs in strings ------------------------------------------------------------------------------------------ */
+
+struct program {
+  struct py_unit *unit;
+  struct py_uses *uses;
+  py_id node;
+  const struct py_string *string;
+  bool bare; /* names used without an import of the package: a program only if the whole string parses */
+  bool take_bare;
+  size_t found;
+};
+
+static void program_found(void *user, size_t offset, const struct catalog_symbol *symbol, enum py_text_use use) {
+  struct program *program = user;
+  if (use == PY_TEXT_BARE && !program->take_bare) {
+    program->bare = true;
+    return;
+  }
+  add_use(program->unit, program->uses, program->node, symbol, program->string->at[offset],
+          "the program in this string needs it: change it by hand");
+  program->found++;
+}
+
+/* Does a text parse as Python, and does it do something: call, assign, define? A sentence can parse by accident. */
+static bool is_program(struct py_unit *unit, const struct py_string *string) {
+  struct py_tree tree;
+  uint32_t offset;
+  const char *package = memmem(string->bytes, string->size, PY_PACKAGE, strlen(PY_PACKAGE));
+  (void)unit;
+  py_tree_open(&tree, string->bytes, string->size, 0);
+  bool does = !tree.refused && package && !py_check(&tree, &offset);
+  bool acts = false;
+  for (py_id node = 0; does && node < tree.count; node++) {
+    if (py_kind(&tree, node) == PY_CALL) {
+      py_id arguments = py_field(&tree, node, PY_FIELD_ARGUMENTS);
+      acts = acts || (arguments && tree.nodes[arguments].start && tree.bytes[tree.nodes[arguments].start - 1] != ' ');
+    }
+    acts = acts || py_kind(&tree, node) == PY_ASSIGNMENT || py_kind(&tree, node) == PY_FUNCTION_DEFINITION ||
+           py_kind(&tree, node) == PY_RETURN_STATEMENT || py_kind(&tree, node) == PY_LAMBDA;
+  }
+  py_tree_close(&tree);
+  return does && acts;
+}
+
+static bool use_program(struct py_unit *unit, struct py_uses *uses, py_id node, const struct py_string *string) {
+  struct program program = {.unit = unit, .uses = uses, .node = node, .string = string};
+  py_find_uses(unit->scan, string->bytes, string->size, program_found, &program);
+  if (program.bare && !program.found && is_program(unit, string)) {
+    program.take_bare = true;
+    py_find_uses(unit->scan, string->bytes, string->size, program_found, &program);
+  }
+  return program.found > 0;
+}
+
+/* --- every string ------------------------------------------------------------------------------------------------- */
+
+/* A test puts a package of its own in the place of the kernel package: sys.modules["sgl_kernel"] = fake. */
+static bool fakes_package(struct py_unit *unit, py_id node, const struct py_string *string) {
+  const struct py_tree *tree = &unit->tree;
+  if (!py_is_package(py_text_copy(&unit->arena, string->bytes, string->size)))
+    return false;
+  py_id parent = py_parent(tree, node), call = argument_of(tree, node);
+  if (py_kind(tree, parent) == PY_SUBSCRIPT) {
+    const char *path = py_evaluate(unit, py_field(tree, parent, PY_FIELD_VALUE)).path;
+    return path && strcmp(path, "sys.modules") == 0 && py_kind(tree, py_parent(tree, parent)) == PY_ASSIGNMENT &&
+           tree->nodes[parent].field == PY_FIELD_LEFT;
+  }
+  if (py_kind(tree, parent) == PY_PAIR && tree->nodes[node].field == PY_FIELD_KEY)
+    call = argument_of(tree, py_parent(tree, parent));
+  if (!call)
+    return false;
+  py_id first = py_argument(tree, call, 0, NULL);
+  const char *path = first && first != node ? py_evaluate(unit, first).path : NULL;
+  const char *text = first && first != node && !path ? py_constant(unit, first) : NULL;
+  if ((path && strcmp(path, "sys.modules") == 0) || (text && strcmp(text, "sys.modules") == 0))
+    return true;
+  py_id function = py_unwrap(tree, py_field(tree, call, PY_FIELD_FUNCTION)), name = py_call_name(tree, call);
+  if (!function || py_kind(tree, function) != PY_ATTRIBUTE || py_is(tree, name, "get") || py_is(tree, name, "pop"))
+    return false;
+  path = py_evaluate(unit, py_field(tree, function, PY_FIELD_OBJECT)).path;
+  return path && strcmp(path, "sys.modules") == 0; /* sys.modules.update({"sgl_kernel": fake}) */
+}
+
+static bool names_something(const struct py_unit *unit, const struct py_string *string) {
+  const struct catalog_symbol *symbol;
+  size_t length;
+  return rules_next_name(unit->scan, string->bytes, string->size, 0, &symbol, &length) != SIZE_MAX;
+}
+
+static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct named_list *names, py_id node,
+                        const struct py_string *string) {
+  const struct py_tree *tree = &unit->tree;
+  if (!names_something(unit, string)) {
+    uses->fakes_package = uses->fakes_package || fakes_package(unit, node, string);
+    return;
+  }
+  if (is_documentation(tree, node)) {
+    py_mentions(unit, string->bytes, string->at, 0, string->size);
+    return;
+  }
+  struct named key = {node, NULL};
+  const struct named *named =
+      names->count ? bsearch(&key, names->list, names->count, sizeof *names->list, compare_named) : NULL;
+  size_t before = uses->count;
+  if (named) {
+    /* The same string may be looked up in more than one place. */
+    while (named > names->list && named[-1].string == node)
+      named--;
+    for (; named < names->list + names->count && named->string == node; named++)
+      use_named(unit, uses, node, string, named->path);
+  }
+  const char *path = uses->count == before ? looked_up_in(unit, node) : NULL;
+  if (path)
+    use_named(unit, uses, node, string, path);
+  if (uses->count > before)
+    return;
+  bool spoken = is_spoken(tree, node);
+  for (size_t line = 0; line < string->size && !spoken;) {
+    const uint8_t *newline = memchr(string->bytes + line, '\n', string->size - line);
+    size_t end = newline ? (size_t)(newline - string->bytes) : string->size;
+    const struct catalog_symbol *symbol;
+    size_t name = py_loader_name(unit->scan, string->bytes, line, end, &symbol);
+    if (name != SIZE_MAX)
+      add_use(unit, uses, node, symbol, string->at[name], "this string names it to a loader: change it by hand");
+    line = end + 1;
+  }
+  if (uses->count > before || (!spoken && use_program(unit, uses, node, string)))
+    return;
+  if (spoken || string->fields || (is_sentence(string) && !is_key(tree, node)))
+    py_mentions(unit, string->bytes, string->at, 0, string->size);
+}
+
+void py_strings_collect(struct py_unit *unit, struct py_uses *uses) {
+  const struct py_tree *tree = &unit->tree;
+  struct named_list names = {0};
+  gather_names(unit, &names);
+  for (py_id node = 1; node < tree->count; node++) {
+    const struct py_node *at = &tree->nodes[node];
+    if (at->kind == PY_COMMENT)
+      py_comment(unit, at->start, at->end);
+    bool string = at->kind == PY_STRING && py_kind(tree, at->parent) != PY_CONCATENATED_STRING;
+    if (!string && at->kind != PY_CONCATENATED_STRING)
+      continue;
+    struct py_string text;
+    py_string_open(unit, node, &text);
+    string_uses(unit, uses, &names, node, &text);
+    py_string_close(&text);
+  }
+  free(names.list);
+}

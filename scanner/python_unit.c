@@ -1,0 +1,83 @@
+/* One Python text with all that is known of it, and where its findings stand in the file. */
+#include "scanner/python_front.h"
+
+#include <stdlib.h>
+
+const char *py_unit_parse(struct py_unit *unit) {
+  py_tree_open(&unit->tree, unit->source.bytes, unit->source.size, unit->source.start);
+  if (unit->tree.refused)
+    return unit->tree.refused;
+  uint32_t offset = 0;
+  const char *why = py_check(&unit->tree, &offset);
+  if (why) {
+    unit->refused_at = offset;
+    return why;
+  }
+  py_scopes_open(&unit->scopes, &unit->tree, &unit->arena);
+  py_guards_open(unit);
+  return NULL;
+}
+
+const char *py_unit_open(struct py_unit *unit, const struct scan *scan, const struct source_file *file) {
+  *unit = (struct py_unit){.scan = scan, .path = file->path};
+  const char *why = NULL;
+  unit->decoded = py_source_open(&unit->source, file->bytes, file->size, &why);
+  return unit->decoded ? py_unit_parse(unit) : why;
+}
+
+void py_unit_close(struct py_unit *unit) {
+  py_scopes_close(&unit->scopes);
+  py_tree_close(&unit->tree);
+  py_source_close(&unit->source);
+  free(unit->guards);
+  free(unit->probes);
+  free(unit->probe_list);
+  py_arena_free(&unit->arena);
+}
+
+void py_lines_open(struct py_unit *unit) {
+  size_t count = 0, capacity = 0;
+  const uint8_t *bytes = unit->file->bytes, *end = bytes + unit->file->size;
+  for (const uint8_t *at = bytes; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++) {
+    PY_GROW(unit->lines, count, capacity);
+    unit->lines[count++] = (size_t)(at - bytes);
+  }
+  unit->lines_count = count;
+}
+
+void py_position(const struct py_unit *unit, size_t offset, uint32_t *line, uint32_t *column) {
+  if (unit->notebook)
+    offset = py_notebook_raw(unit->notebook, offset);
+  size_t low = 0, high = unit->lines_count; /* the number of newlines before the offset */
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (unit->lines[middle] < offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *line = (uint32_t)low + 1;
+  *column = (uint32_t)(offset - (low ? unit->lines[low - 1] + 1 : 0)) + 1;
+}
+
+void py_find(const struct py_unit *unit, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
+             enum evidence evidence, enum level level, const char *message) {
+  uint32_t line, column;
+  py_position(unit, offset, &line, &column);
+  result_find(unit->result, line, column, symbol, verdict, unit->notebook ? EVIDENCE_NOTEBOOK : evidence, level, "%s",
+              message);
+}
+
+const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
+                    const char *name) {
+  const char *what = layer == CATALOG_LAYER_OPERATOR ? "The operator " : "";
+  /* The row for CUDA speaks for the name, as in rules.c. */
+  const struct catalog_removal *row = NULL;
+  for (unsigned i = 0; i < symbol->removals_count; i++)
+    if (symbol->removals[i].layer == layer && symbol->removals[i].first_without &&
+        (!row || symbol->removals[i].platform == CATALOG_CUDA))
+      row = &symbol->removals[i];
+  if (!row)
+    return py_text_format(&unit->arena, "%s%s is no longer in " PY_PACKAGE, what, name);
+  return py_text_format(&unit->arena, "%s%s left " PY_PACKAGE " in %s", what, name, row->first_without);
+}

@@ -1,0 +1,345 @@
+/* Which package, module or operator namespace an expression is. Names are followed through imports, assignments, the
+ * functions that import by name, and one step into another module of the tree. */
+#include "scanner/python_front.h"
+
+#include <stdlib.h>
+
+/* Aliases of aliases are followed this far; an expression that is deeper names no module. */
+#define DEPTH_MAX 12
+#define ATTRIBUTES_MAX 32
+
+bool py_is_package(const char *path) {
+  size_t length = strlen(PY_PACKAGE);
+  return path && strncmp(path, PY_PACKAGE, length) == 0 && (path[length] == '\0' || path[length] == '.');
+}
+
+bool py_is_owner(const char *path) {
+  return py_is_package(path) || (path && (strcmp(path, PY_OPERATORS) == 0 || strcmp(path, PY_LIBRARY) == 0));
+}
+
+py_id py_call_name(const struct py_tree *tree, py_id call) {
+  py_id function = py_unwrap(tree, py_field(tree, call, PY_FIELD_FUNCTION));
+  if (function && py_kind(tree, function) == PY_ATTRIBUTE)
+    function = py_field(tree, function, PY_FIELD_ATTRIBUTE);
+  return function && py_kind(tree, function) == PY_IDENTIFIER ? function : 0;
+}
+
+py_id py_argument(const struct py_tree *tree, py_id call, unsigned position, const char *keyword) {
+  py_id list = py_field(tree, call, PY_FIELD_ARGUMENTS);
+  if (!list || py_kind(tree, list) != PY_ARGUMENT_LIST)
+    return 0;
+  unsigned at = 0;
+  for (py_id argument = py_first_named(tree, list); argument; argument = py_next_named(tree, argument)) {
+    if (py_kind(tree, argument) == PY_KEYWORD_ARGUMENT) {
+      py_id name = py_field(tree, argument, PY_FIELD_NAME);
+      if (keyword && name && py_is(tree, name, keyword))
+        return py_field(tree, argument, PY_FIELD_VALUE);
+    } else if (at++ == position) {
+      return argument;
+    }
+  }
+  return 0;
+}
+
+static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth);
+static const char *constant(struct py_unit *unit, py_id node, unsigned depth);
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+static bool is_nothing(const struct py_tree *tree, py_id node) {
+  node = py_unwrap(tree, node);
+  return node && (py_kind(tree, node) == PY_NONE || py_kind(tree, node) == PY_FALSE);
+}
+
+/* Does the binding happen before the use, on every way to it? */
+static bool surely_before(const struct py_tree *tree, const struct py_binding *binding, py_id use) {
+  return binding->node < use && py_within(tree, use, py_parent(tree, binding->statement));
+}
+
+/* Do both stand in one loop, so that the later one comes first in the next round? */
+static bool share_loop(const struct py_tree *tree, py_id a, py_id b) {
+  for (py_id node = py_parent(tree, b); node; node = py_parent(tree, node))
+    if ((py_kind(tree, node) == PY_FOR_STATEMENT || py_kind(tree, node) == PY_WHILE_STATEMENT) &&
+        py_within(tree, a, node))
+      return true;
+  return false;
+}
+
+static struct py_value import_value(struct py_unit *unit, const struct py_binding *binding) {
+  struct py_value value = {.path = binding->path, .statement = binding->statement};
+  uint8_t guards = unit->guards ? unit->guards[binding->statement] : 0;
+  value.flags |= guards & (PY_GUARD_TRY | PY_GUARD_HANDLER) ? PY_VALUE_GUARDED : 0u;
+  value.flags |= guards & PY_GUARD_VENDOR ? PY_VALUE_VENDOR : 0u;
+  value.flags |= binding->written != binding->scope ? PY_VALUE_ELSEWHERE : 0u;
+  if (binding->module && !py_is_package(binding->module)) {
+    const char *last = strrchr(binding->path, '.');
+    const struct py_export *from =
+        py_index_find(unit->scan, unit->path, binding->module, last ? last + 1 : binding->path);
+    if (from) {
+      value.path = from->path;
+      value.flags |= (from->guarded ? PY_VALUE_FOREIGN : 0u) | (from->assigned ? PY_VALUE_ASSIGNED : 0u);
+    }
+  }
+  return value;
+}
+
+/* What a binding gives its name. Each is worked out once; one that depends on itself gives nothing. */
+static struct py_value binding_value(struct py_unit *unit, uint32_t index, unsigned depth) {
+  enum { UNKNOWN, BUSY, KNOWN };
+  const struct py_binding *binding = &unit->scopes.bindings[index];
+  if (binding->kind == PY_BIND_IMPORT)
+    return import_value(unit, binding);
+  struct py_value value = {0};
+  if ((binding->kind != PY_BIND_ASSIGN && binding->kind != PY_BIND_WITH) || !binding->value)
+    return value;
+  if (!unit->binding_values) {
+    unit->binding_values = py_take(&unit->arena, unit->scopes.bindings_count * sizeof *unit->binding_values);
+    unit->binding_states = py_take(&unit->arena, unit->scopes.bindings_count);
+  }
+  if (unit->binding_states[index] == KNOWN)
+    return unit->binding_values[index];
+  if (unit->binding_states[index] == BUSY)
+    return value;
+  unit->binding_states[index] = BUSY;
+  value = evaluate(unit, binding->value, depth + 1);
+  value.flags |= PY_VALUE_ASSIGNED;
+  value.statement = 0;
+  if (binding->kind == PY_BIND_WITH && value.path && strcmp(value.path, PY_LIBRARY) != 0)
+    value.path = NULL;
+  unit->binding_values[index] = value;
+  unit->binding_states[index] = KNOWN;
+  return value;
+}
+
+struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, bool deferred, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  const struct py_binding *list = unit->scopes.bindings;
+  struct py_value result = {0};
+  /* Which bindings can be the one that counts: from the last that surely comes before the use. */
+  uint32_t from = first;
+  bool before = false, sure = false;
+  for (uint32_t i = first; !deferred && i != PY_NO_BINDING; i = list[i].next) {
+    before = before || list[i].node < use;
+    if (list[i].kind != PY_BIND_DECLARE && surely_before(tree, &list[i], use)) {
+      from = i;
+      sure = true;
+    }
+  }
+  bool active = !sure;
+  for (uint32_t i = first; i != PY_NO_BINDING; i = list[i].next) {
+    active = active || i == from;
+    bool counts = active && (deferred || !before || list[i].node < use || share_loop(tree, use, list[i].node));
+    if (!counts || list[i].kind == PY_BIND_DECLARE || is_nothing(tree, list[i].value))
+      continue;
+    struct py_value value = binding_value(unit, i, depth);
+    if (value.path && result.path && strcmp(value.path, result.path) == 0)
+      result.flags |= value.flags & (PY_VALUE_GUARDED | PY_VALUE_VENDOR);
+    else if (value.path && (!result.path || (!py_is_owner(result.path) && py_is_owner(value.path))))
+      result = value;
+  }
+  if (!result.path || !py_is_owner(result.path))
+    return result;
+  /* A name that means something else too, if only elsewhere, is nothing to edit. */
+  for (uint32_t i = first; i != PY_NO_BINDING; i = list[i].next) {
+    if (list[i].kind == PY_BIND_DECLARE || is_nothing(tree, list[i].value))
+      continue;
+    struct py_value value = binding_value(unit, i, depth);
+    if (!value.path || strcmp(value.path, result.path) != 0 || (value.flags & PY_VALUE_ASSIGNED))
+      result.flags |= PY_VALUE_AMBIGUOUS;
+  }
+  return result;
+}
+
+static struct py_value name_value(struct py_unit *unit, py_id node, unsigned depth) {
+  const struct py_node *at = &unit->tree.nodes[node];
+  uint32_t name = py_node_name(&unit->scopes, node);
+  bool deferred;
+  uint32_t first = py_lookup(&unit->scopes, unit->scopes.of[node], name, &deferred);
+  struct py_value value = {0};
+  if (first != PY_NO_BINDING) {
+    value = py_chain_value(unit, first, node, deferred, depth);
+    value.root = node;
+    return value;
+  }
+  /* Builtins go by their own name, and cannot be a module of that name. */
+  const char *text = py_text_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
+  if (strcmp(text, "__import__") == 0 || strcmp(text, "getattr") == 0) {
+    value.path = text;
+    return value;
+  }
+  for (uint32_t i = 0; i < unit->scopes.stars_count; i++) {
+    const struct py_export *from = py_index_find(unit->scan, unit->path, unit->scopes.stars[i].module, text);
+    if (from)
+      return (struct py_value){
+          .path = from->path, .flags = PY_VALUE_ASSIGNED | (from->guarded ? PY_VALUE_FOREIGN : 0u), .root = node};
+  }
+  return value;
+}
+
+/* --- expressions -------------------------------------------------------------------------------------------------- */
+
+static void append(struct py_unit *unit, struct py_value *value, py_id attribute) {
+  const struct py_node *at = &unit->tree.nodes[attribute];
+  const char *name = py_text_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
+  if (strcmp(value->path, "torch") == 0 && strcmp(name, "torch") == 0)
+    return; /* torch.torch is torch */
+  const struct py_export *from =
+      py_is_owner(value->path) ? NULL : py_index_find(unit->scan, unit->path, value->path, name);
+  if (from) {
+    value->path = from->path;
+    value->flags |= PY_VALUE_ASSIGNED | (from->guarded ? PY_VALUE_FOREIGN : 0u);
+    return;
+  }
+  value->path = py_text_format(&unit->arena, "%s.%s", value->path, name);
+}
+
+static struct py_value attribute_value(struct py_unit *unit, py_id node, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  py_id names[ATTRIBUTES_MAX];
+  unsigned count = 0;
+  while (node && py_kind(tree, node) == PY_ATTRIBUTE) {
+    if (count == ATTRIBUTES_MAX)
+      return (struct py_value){0};
+    names[count++] = py_field(tree, node, PY_FIELD_ATTRIBUTE);
+    node = py_unwrap(tree, py_field(tree, node, PY_FIELD_OBJECT));
+  }
+  struct py_value value = evaluate(unit, node, depth + 1);
+  while (value.path && count > 0 && names[count - 1])
+    append(unit, &value, names[--count]);
+  return value;
+}
+
+/* One of two values: the package, if one of them is it and the other is nothing or unknown. */
+static struct py_value either(struct py_unit *unit, py_id a, py_id b, unsigned depth) {
+  struct py_value first = evaluate(unit, a, depth + 1), second = evaluate(unit, b, depth + 1);
+  struct py_value value = first.path && (py_is_owner(first.path) || !second.path) ? first : second;
+  value.flags |= PY_VALUE_ASSIGNED;
+  return value;
+}
+
+static const char *joined(struct py_unit *unit, const char *path, const char *name) {
+  return py_text_format(&unit->arena, "%s%s%s", path, *name == '.' ? "" : ".", name);
+}
+
+/* import_module("sgl_kernel.gemm"), __import__("sgl_kernel"), importorskip(...), getattr(sgl_kernel, "gemm"),
+ * Library("sgl_kernel", "DEF"), sys.modules.get("sgl_kernel"). */
+static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  py_id name = py_call_name(tree, call);
+  if (!name)
+    return NULL;
+  if (py_is(tree, name, "Library") || py_is(tree, name, "_scoped_library")) {
+    const char *library = constant(unit, py_argument(tree, call, 0, "ns"), depth + 1);
+    return library && strcmp(library, PY_PACKAGE) == 0 ? PY_LIBRARY : NULL;
+  }
+  struct py_value function = evaluate(unit, py_field(tree, call, PY_FIELD_FUNCTION), depth + 1);
+  if (!function.path)
+    return NULL;
+  if (strcmp(function.path, "getattr") == 0) {
+    struct py_value object = evaluate(unit, py_argument(tree, call, 0, NULL), depth + 1);
+    const char *attribute = object.path ? constant(unit, py_argument(tree, call, 1, NULL), depth + 1) : NULL;
+    return attribute ? joined(unit, object.path, attribute) : NULL;
+  }
+  bool import = strcmp(function.path, "importlib.import_module") == 0;
+  if (import || strcmp(function.path, "pytest.importorskip") == 0 || strcmp(function.path, "sys.modules.get") == 0) {
+    const char *module = constant(unit, py_argument(tree, call, 0, import ? "name" : "modname"), depth + 1);
+    if (!module || *module != '.')
+      return module;
+    const char *package = constant(unit, py_argument(tree, call, 1, "package"), depth + 1);
+    return package && py_is_package(package) && module[1] != '.' ? joined(unit, package, module) : NULL;
+  }
+  if (strcmp(function.path, "__import__") == 0) {
+    const char *module = constant(unit, py_argument(tree, call, 0, "name"), depth + 1);
+    if (module && !py_argument(tree, call, 3, "fromlist"))
+      return py_text_copy(&unit->arena, module, strcspn(module, "."));
+    return module;
+  }
+  return NULL;
+}
+
+static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  struct py_value value = {0};
+  node = py_unwrap(tree, node);
+  if (!node || depth > DEPTH_MAX)
+    return value;
+  switch (py_kind(tree, node)) {
+  case PY_IDENTIFIER:
+    return name_value(unit, node, depth);
+  case PY_ATTRIBUTE:
+    return attribute_value(unit, node, depth);
+  case PY_CALL:
+    value.path = call_path(unit, node, depth);
+    value.flags = PY_VALUE_ASSIGNED;
+    return value;
+  case PY_SUBSCRIPT:
+    value = evaluate(unit, py_field(tree, node, PY_FIELD_VALUE), depth + 1);
+    value.path = value.path && strcmp(value.path, "sys.modules") == 0
+                     ? constant(unit, py_field(tree, node, PY_FIELD_SUBSCRIPT), depth + 1)
+                     : NULL;
+    value.flags = PY_VALUE_ASSIGNED;
+    return value;
+  case PY_NAMED_EXPRESSION:
+  case PY_ASSIGNMENT: /* the inner one of a = b = value */
+    value = evaluate(unit, py_field(tree, node, py_kind(tree, node) == PY_ASSIGNMENT ? PY_FIELD_RIGHT : PY_FIELD_VALUE),
+                     depth + 1);
+    value.flags |= PY_VALUE_ASSIGNED;
+    return value;
+  case PY_CONDITIONAL_EXPRESSION: {
+    py_id first = py_first_named(tree, node), test = first ? py_next_named(tree, first) : 0;
+    return either(unit, first, test ? py_next_named(tree, test) : 0, depth);
+  }
+  case PY_BOOLEAN_OPERATOR:
+    return either(unit, py_field(tree, node, PY_FIELD_LEFT), py_field(tree, node, PY_FIELD_RIGHT), depth);
+  default:
+    return value;
+  }
+}
+
+struct py_value py_evaluate(struct py_unit *unit, py_id node) {
+  return evaluate(unit, node, 0);
+}
+
+/* --- constants ---------------------------------------------------------------------------------------------------- */
+
+/* The one value of a name that is bound once, by an assignment. */
+py_id py_single_value(struct py_unit *unit, py_id node) {
+  bool deferred;
+  uint32_t first = py_lookup(&unit->scopes, unit->scopes.of[node], py_node_name(&unit->scopes, node), &deferred);
+  py_id value = 0;
+  for (uint32_t i = first; i != PY_NO_BINDING; i = unit->scopes.bindings[i].next) {
+    if (unit->scopes.bindings[i].kind == PY_BIND_DECLARE)
+      continue;
+    if (value || unit->scopes.bindings[i].kind != PY_BIND_ASSIGN)
+      return 0;
+    value = unit->scopes.bindings[i].value;
+  }
+  return value;
+}
+
+static const char *constant(struct py_unit *unit, py_id node, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  node = py_unwrap(tree, node);
+  if (!node || depth > DEPTH_MAX)
+    return NULL;
+  if (py_kind(tree, node) == PY_IDENTIFIER)
+    return constant(unit, py_single_value(unit, node), depth + 1);
+  if (py_kind(tree, node) == PY_BINARY_OPERATOR && py_is(tree, py_field(tree, node, PY_FIELD_OPERATOR), "+")) {
+    const char *left = constant(unit, py_field(tree, node, PY_FIELD_LEFT), depth + 1);
+    const char *right = left ? constant(unit, py_field(tree, node, PY_FIELD_RIGHT), depth + 1) : NULL;
+    return right ? py_text_format(&unit->arena, "%s%s", left, right) : NULL;
+  }
+  if (py_kind(tree, node) != PY_STRING && py_kind(tree, node) != PY_CONCATENATED_STRING)
+    return NULL;
+  struct py_string string;
+  py_string_open(unit, node, &string);
+  const char *text = NULL;
+  if (string.size == 0 || !memchr(string.bytes, 0, string.size))
+    text = py_text_copy(&unit->arena, string.bytes, string.size);
+  py_string_close(&string);
+  return text;
+}
+
+const char *py_constant(struct py_unit *unit, py_id node) {
+  return constant(unit, node, 0);
+}
