@@ -34,7 +34,7 @@ cat fix.diff
 
 say "3. What was compiled against the old library keeps running."
 lib=$build/lib
-${CXX:-g++} -O1 -fPIC -shared -o liblegacy_caller.so project/csrc/legacy_caller.cc -L"$lib" -lsgl_kernel_compat -Wl,-rpath,"$lib"
+${CXX:-g++} -O1 -fPIC -shared -o liblegacy_caller.so before/csrc/legacy_caller.cc -L"$lib" -lsgl_kernel_compat -Wl,-rpath,"$lib"
 export SGL_KERNEL_JIT_BACKEND=reference LD_LIBRARY_PATH="$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # A torch that `make check` has put into the build folder serves as well as one that is installed.
 python=python3
