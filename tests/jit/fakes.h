@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-enum { FAKE_DEVICES = 4 };
+enum { FAKE_DEVICES = 20 };
 
 struct fake_cuda {
   int version;      /* 13000 */

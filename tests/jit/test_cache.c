@@ -251,6 +251,19 @@ static void nowhere_to_write(void) {
   remove_tree(folder);
 }
 
+/* What stands in the way of the rename leaves no half-made file behind. */
+static void rename_fails(void) {
+  struct path folder = fresh(), cache = path_in(folder.text, "cache"), file;
+  put("op", 13, 0, "code");
+  CU_ASSERT_EQUAL_FATAL(files_in(cache.text, &file), 1);
+  CU_ASSERT_EQUAL(unlink(file.text), 0);
+  CU_ASSERT_EQUAL(mkdir(file.text, 0700), 0);
+  put("op", 13, 0, "code");
+  CU_ASSERT(!has("op", 13, 0, "code"));
+  CU_ASSERT_EQUAL(files_in(cache.text, NULL), 1);
+  remove_tree(folder);
+}
+
 static void read_only_body(void) {
   if (geteuid() == 0 && setuid(65534) != 0)
     _exit(1);
@@ -324,6 +337,7 @@ static const struct unit_test tests[] = {
     {"other_owner", other_owner},
     {"where", where},
     {"nowhere_to_write", nowhere_to_write},
+    {"rename_fails", rename_fails},
     {"read_only_home", read_only_home},
     {"many_processes", many_processes},
 };

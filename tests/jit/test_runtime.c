@@ -207,6 +207,40 @@ static void modules_body(void) {
   CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_LOAD);
 }
 
+/* More contexts than the table has buckets: some share one. */
+static void many_contexts_body(void) {
+  enum { CONTEXTS = 70 };
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *contexts[CONTEXTS], *popped;
+  int (*push)(void *), (*pop)(void **);
+  *(void **)&push = dlsym(driver, "cuCtxPushCurrent_v2");
+  *(void **)&pop = dlsym(driver, "cuCtxPopCurrent_v2");
+  struct gemm g = router_call();
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < CONTEXTS; i++) {
+      if (round == 0)
+        contexts[i] = fakes.context(0, 0);
+      push(contexts[i]);
+      WORKS(g);
+      pop(&popped);
+    }
+  CU_ASSERT_EQUAL(fakes.count("cuModuleLoadData"), CONTEXTS);
+}
+
+static void many_contexts(void) {
+  run_case("fake_cuda_11.so", many_contexts_body);
+}
+
+/* So many devices that some share a bucket of the table. */
+CASE(many_devices) {
+  struct gemm g = router_call();
+  fakes.cuda->device_count = FAKE_DEVICES;
+  for (int round = 0; round < 2; round++)
+    for (g.device = 0; g.device < FAKE_DEVICES; g.device++)
+      WORKS(g);
+  CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), FAKE_DEVICES);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
+}
+
 static void modules_of_cuda_11(void) {
   run_case("fake_cuda_11.so", modules_body);
 }
@@ -658,7 +692,9 @@ static const struct unit_test tests[] = {
     {"context_left_as_found", context_left_as_found},
     {"no_context_to_be_had", no_context_to_be_had},
     {"two_devices", two_devices},
+    {"many_devices", many_devices},
     {"modules_of_cuda_11", modules_of_cuda_11},
+    {"many_contexts", many_contexts},
     {"no_device", no_device},
     {"old_device", old_device},
     {"load_refused", load_refused},
@@ -679,7 +715,7 @@ static const struct unit_test tests[] = {
 };
 
 int main(int argc, char **argv) {
-  if (getenv("SGL_TEST_SEARCH"))
-    return searching_process(getenv("SGL_TEST_SEARCH"));
+  if (getenv("SGL_TEST_SEARCH")) /* _exit: what a driver holds until the process ends is no leak */
+    _exit(searching_process(getenv("SGL_TEST_SEARCH")));
   return unit_main("jit/runtime", tests, sizeof tests / sizeof tests[0], argc, argv);
 }
