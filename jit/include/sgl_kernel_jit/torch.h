@@ -1,0 +1,80 @@
+/* C++ face of libsgl_kernel_jit for PyTorch: the two operators on at::Tensor, in the argument order of the old
+ * sgl_kernel functions. Header-only; works with a CPU-only PyTorch as well, and needs no CUDA header. Link
+ * libsgl_kernel_jit.
+ *
+ * Shapes, dtypes, strides and alignment: sgl_kernel_jit.h. Runs on PyTorch's current stream of the tensors' device. The
+ * result is written into `output`; nothing is allocated, and autograd is not recorded. Errors throw c10::Error, with
+ * the library's message. Any thread. */
+#ifndef SGL_KERNEL_JIT_TORCH_H
+#define SGL_KERNEL_JIT_TORCH_H
+
+#include "sgl_kernel_jit/sgl_kernel_jit.h"
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <cstdint>
+#include <dlfcn.h>
+
+namespace sgl_kernel_jit {
+namespace detail {
+
+/* PyTorch's C function for the current stream lives in libtorch_cuda, which a CPU-only build does not have and to which
+ * a header cannot link. It is found by name: in what the caller is linked to, else in the loaded libtorch_cuda. */
+inline void *current_cuda_stream(int32_t device_index) {
+  using get_stream = int32_t (*)(int32_t, void **);
+  static const char name[] = "aoti_torch_get_current_cuda_stream";
+  void *found = dlsym(RTLD_DEFAULT, name);
+  if (!found) {
+    if (void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD))
+      found = dlsym(library, name);
+  }
+  TORCH_CHECK(found, "sgl_kernel_jit: the tensors are on a CUDA device, but libtorch_cuda with ", name,
+              " is not loaded");
+  void *stream = nullptr;
+  TORCH_CHECK(reinterpret_cast<get_stream>(found)(device_index, &stream) == 0,
+              "sgl_kernel_jit: PyTorch has no current stream for cuda:", device_index);
+  return stream;
+}
+
+inline sgl_jit_tensor view(const at::Tensor &t, void *data) {
+  sgl_jit_tensor v;
+  v.data = data;
+  v.dtype = t.scalar_type() == at::kBFloat16 ? SGL_JIT_DTYPE_BFLOAT16
+            : t.scalar_type() == at::kFloat  ? SGL_JIT_DTYPE_FLOAT32
+                                             : SGL_JIT_DTYPE_OTHER;
+  v.device_type = t.is_cuda() ? SGL_JIT_DEVICE_CUDA : t.is_cpu() ? SGL_JIT_DEVICE_CPU : SGL_JIT_DEVICE_OTHER;
+  v.device_index = static_cast<int32_t>(t.get_device());
+  v.ndim = static_cast<int32_t>(t.dim());
+  v.sizes = t.sizes().data();
+  v.strides = t.strides().data();
+  return v;
+}
+
+using operator_t = sgl_jit_status (*)(const sgl_jit_tensor *, const sgl_jit_tensor *, const sgl_jit_tensor *, void *,
+                                      char *, size_t);
+
+inline void call(operator_t op, const char *name, at::Tensor &output, const at::Tensor &a, const at::Tensor &b) {
+  TORCH_CHECK(output.defined() && a.defined() && b.defined(), name, ": a tensor is undefined");
+  const sgl_jit_tensor o = view(output, output.mutable_data_ptr());
+  const sgl_jit_tensor x = view(a, const_cast<void *>(a.const_data_ptr()));
+  const sgl_jit_tensor w = view(b, const_cast<void *>(b.const_data_ptr()));
+  void *stream = a.is_cuda() ? current_cuda_stream(x.device_index) : nullptr;
+  char message[512];
+  const sgl_jit_status status = op(&o, &x, &w, stream, message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+} // namespace detail
+
+/* output[m, n] = sum over k of hidden_states[m, k] * router_weights[n, k]. */
+inline void dsv3_router_gemm(at::Tensor &output, const at::Tensor &hidden_states, const at::Tensor &router_weights) {
+  detail::call(sgl_jit_dsv3_router_gemm, "dsv3_router_gemm", output, hidden_states, router_weights);
+}
+
+/* output[m, n] = sum over k of mat_a[m, k] * mat_b[k, n]; mat_b is the transposed view of a row-major weight. */
+inline void dsv3_fused_a_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  detail::call(sgl_jit_dsv3_fused_a_gemm, "dsv3_fused_a_gemm", output, mat_a, mat_b);
+}
+
+} // namespace sgl_kernel_jit
+
+#endif

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""What the library shows to the outside: its exported symbols and dependencies, its headers in C and C++, the PyTorch face.
+
+torch.h is tried here on a small at::Tensor of our own; tests/shim/test_real_torch.py uses it with the real one."""
+import os, pathlib, re, shutil, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
+LIBRARY = BUILD / "lib" / "libsgl_kernel_jit.so"
+FAKES = BUILD / "tests" / "jit"
+INCLUDE = ROOT / "jit" / "include"
+CXX = os.environ.get("CXX", "g++")
+CC = os.environ.get("CC", "gcc")
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
+    return done.stdout
+
+
+def equal(have, want):
+    assert have == want, f"\n  have {have}\n  want {want}"
+
+
+def exports(_):
+    declared = set(re.findall(r"\bsgl_jit_\w+(?=\()", (INCLUDE / "sgl_kernel_jit" / "sgl_kernel_jit.h").read_text()))
+    exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", LIBRARY).splitlines()}
+    equal(sorted(exported), sorted(declared))
+    assert len(declared) >= 6
+
+
+def dependencies(_):
+    dynamic = run("readelf", "-d", LIBRARY)
+    needed = set(re.findall(r"NEEDED.*\[(.*?)\]", dynamic))
+    assert needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}, needed
+    assert "TEXTREL" not in dynamic and "soname: [libsgl_kernel_jit.so.0]" in dynamic
+    run("ldd", "-r", LIBRARY)
+
+
+def prints_nothing(_):
+    undefined = run("nm", "-D", "--undefined-only", LIBRARY).split()
+    names = {name.split("@")[0] for name in undefined}
+    equal(sorted(names & {"printf", "puts", "putchar", "fprintf", "perror", "__printf_chk", "__fprintf_chk", "abort", "exit",
+                          "_exit", "stdout", "stderr"}), [])
+
+
+def c_header(folder):
+    source = folder / "user.c"
+    source.write_text('#include "sgl_kernel_jit/sgl_kernel_jit.h"\n#include <stdio.h>\n'
+                      "int main(void) { puts(sgl_jit_version()); return 0; }\n")
+    for standard in ("c99", "c11"):
+        run(CC, f"-std={standard}", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-I", INCLUDE, "-o", folder / "user", source,
+            LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}")
+        equal(run(folder / "user"), "0.1.0\n")
+    shutil.copy(source, folder / "user.cc")
+    for standard in ("c++11", "c++20"):
+        run(CXX, f"-std={standard}", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-I", INCLUDE, "-o", folder / "user",
+            folder / "user.cc", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}")
+        equal(run(folder / "user"), "0.1.0\n")
+
+
+def compile_user(folder, *more):
+    run(CXX, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", INCLUDE, "-I", ROOT / "tests" / "jit" / "torch", "-o", folder / "user",
+        ROOT / "tests" / "jit" / "torch_user.cc", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}", *more, "-ldl")
+    return folder / "user"
+
+
+def torch_cpu(folder):
+    user = compile_user(folder)
+    reference = dict(os.environ, SGL_KERNEL_JIT_BACKEND="reference")
+    equal(run(user, "router", env=reference), "ok\n")
+    equal(run(user, "fused", env=reference), "ok\n")
+    equal(run(user, "double", env=reference), "threw: dsv3_router_gemm: hidden_states must be bfloat16, got another dtype\n")
+    equal(run(user, "meta", env=reference), "threw: dsv3_router_gemm: hidden_states must be on a CUDA device, got another device\n")
+    equal(run(user, "undefined", env=reference), "threw: dsv3_router_gemm: a tensor is undefined\n")
+    default = {k: v for k, v in os.environ.items() if k != "SGL_KERNEL_JIT_BACKEND"}
+    assert run(user, "router", env=default).startswith("threw: dsv3_router_gemm: the tensors must be on a CUDA device, got CPU")
+
+
+def torch_cuda(folder):
+    """Against the fake driver, with PyTorch's stream function linked, loaded privately, and missing."""
+    store = FAKES / "emulated"
+    store.mkdir(exist_ok=True)
+    for fake, name in (("fake_cuda.so", "libcuda.so.1"), ("fake_torch_cuda.so", "libtorch_cuda.so")):
+        shutil.copy(FAKES / fake, folder / name)
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(folder), SGL_KERNEL_JIT_NVRTC=str(FAKES / "fake_nvrtc.so"),
+                       SGL_KERNEL_JIT_CACHE_DIR=str(folder / "cache"), SGL_TEST_STORE=str(store))
+    environment.pop("SGL_KERNEL_JIT_BACKEND", None)
+    linked = compile_user(folder, "-Wl,--no-as-needed", folder / "libtorch_cuda.so")
+    equal(run(linked, "cuda-router", env=environment), "ok\n")
+    equal(run(linked, "cuda-fused", env=environment), "ok\n")
+    missing = compile_user(folder)
+    equal(run(missing, "cuda-router", env=environment), "threw: sgl_kernel_jit: the tensors are on a CUDA device, but libtorch_cuda "
+          "with aoti_torch_get_current_cuda_stream is not loaded\n")
+    private = folder / "loader.c"
+    private.write_text('#include <dlfcn.h>\n__attribute__((constructor)) static void load(void) '
+                       '{ dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL); }\n')
+    run(CC, "-shared", "-fPIC", "-o", folder / "loader.so", private)
+    equal(run(missing, "cuda-router", env=dict(environment, LD_PRELOAD=str(folder / "loader.so"))), "ok\n")
+
+
+def main():
+    passed = failed = 0
+    for test in (exports, dependencies, prints_nothing, c_header, torch_cpu, torch_cuda):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder))
+                passed += 1
+            except AssertionError as e:
+                failed += 1
+                print(f"FAIL jit/public.{test.__name__}: {e}")
+    print(f"jit/public: {passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+sys.exit(main())
