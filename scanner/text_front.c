@@ -158,16 +158,26 @@ static void find_program(const struct text_view *view, size_t start, size_t end)
   free(offsets);
 }
 
-/* A line of the region begins like an import statement: names in it are code, not prose. */
-static bool has_import(const struct text_view *view, size_t start, size_t end) {
-  for (size_t line = start; line < end; line = text_line_end(view->bytes, end, line) + 1) {
-    size_t i = line;
-    while (i < end && (view->bytes[i] == ' ' || view->bytes[i] == '\t'))
-      i++;
-    if ((end - i > 7 && memcmp(view->bytes + i, "import ", 7) == 0) ||
-        (end - i > 5 && memcmp(view->bytes + i, "from ", 5) == 0 &&
-         memmem(view->bytes + i, text_line_end(view->bytes, end, i) - i, " import ", 8)))
-      return true;
+static bool starts_with(const uint8_t *bytes, size_t size, const char *text) {
+  return size >= strlen(text) && memcmp(bytes, text, strlen(text)) == 0;
+}
+
+/* Is the region a program? One statement of it, at the start of a line or after a semicolon, begins like an import.
+ * Names in it are code then, not prose. */
+static bool is_program(const struct text_view *view, size_t start, size_t end) {
+  const uint8_t *bytes = view->bytes;
+  bool statement = true;
+  for (size_t i = start; i < end; i++) {
+    size_t left = end - i;
+    if (bytes[i] == '\n' || bytes[i] == ';') {
+      statement = true;
+    } else if (bytes[i] != ' ' && bytes[i] != '\t') {
+      if (statement && (starts_with(bytes + i, left, "import ") ||
+                        (starts_with(bytes + i, left, "from ") &&
+                         memmem(bytes + i, text_line_end(bytes, end, i) - i, " import ", 8))))
+        return true;
+      statement = false;
+    }
   }
   return false;
 }
@@ -194,7 +204,7 @@ static bool sentence(const struct text_view *view, size_t start, size_t end) {
 struct region {
   size_t first, last;  /* all of it */
   size_t start, end;   /* without its quotes */
-  bool program, prose; /* has an import statement; has more than one word */
+  bool program, prose; /* is_program; has more than one word */
 };
 
 /* The region around `at`; kept, because names come in order and often lie in the same one. */
@@ -209,12 +219,12 @@ static void region_at(const struct text_view *view, size_t at, struct region *re
     last++;
   *region = (struct region){.first = first, .last = last, .start = first, .end = last};
   if ((class & ~CLASS_BLOCK) == CLASS_STRING) {
-    while (region->start < at && strchr("'\"`", view->bytes[region->start]))
+    while (region->start < region->end && strchr("'\"`", view->bytes[region->start]))
       region->start++;
-    while (region->end > at + 1 && strchr("'\"`", view->bytes[region->end - 1]))
+    while (region->end > region->start && strchr("'\"`", view->bytes[region->end - 1]))
       region->end--;
   }
-  region->program = has_import(view, region->start, region->end);
+  region->program = is_program(view, region->start, region->end);
   region->prose = sentence(view, region->start, region->end);
 }
 
@@ -268,14 +278,15 @@ static void name_in_region(const struct text_view *view, const struct text_name 
     report(view, name, EVIDENCE_STRING);
 }
 
-/* Each string and here-document once. */
+/* Each string and here-document that is a program. */
 static void find_programs(const struct text_view *view) {
   for (size_t at = 0; at < view->size;) {
     uint8_t class = view->classes[at] & ~CLASS_BLOCK;
     struct region region = {0};
     if (class == CLASS_STRING || class == CLASS_HERE) {
       region_at(view, at, &region);
-      find_program(view, region.start, region.end);
+      if (region.program)
+        find_program(view, region.start, region.end);
     }
     at = region.last > at ? region.last : at + 1;
   }
@@ -315,7 +326,7 @@ static void run_yaml(const struct text_view *view) {
     size_t end = start;
     while (end < view->size && view->classes[end] == view->classes[start])
       end++;
-    if ((view->classes[start] & ~CLASS_BLOCK) == CLASS_CODE && has_import(view, start, end))
+    if ((view->classes[start] & ~CLASS_BLOCK) == CLASS_CODE && is_program(view, start, end))
       find_program(view, start, end);
     start = end;
   }

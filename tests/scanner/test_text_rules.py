@@ -25,7 +25,11 @@ CASES = {
          "sgl-kernel/Makefile": "t:\n\tpytest tests/test_dsv3_router_gemm.py\n"},
         ["ci.sh:2 dsv3_router_gemm report", "sgl-kernel/Makefile:2 dsv3_router_gemm report"]),
     "a path in a docstring is no entry": (
-        {"a.py": '"""See csrc/gemm/dsv3_fused_a_gemm.cu for more."""\n'}, []),
+        {"a.py": '"""See csrc/gemm/dsv3_fused_a_gemm.cu for more."""\n'}, ["a.py:1 dsv3_fused_a_gemm mention"]),
+    "an import after other statements, and a printed sentence": (
+        {"a.sh": "python3 -c 'x = 1; import sgl_kernel as k; k.bmm_fp8(x)'\n"
+                 "python3 -c 'print(\"sgl_kernel.bmm_fp8 it is\")'\n"},
+        ["a.sh:1 bmm_fp8 report", "a.sh:2 bmm_fp8 mention"]),
     # documentation
     "owners in documentation": (
         {"a.md": "flashinfer.bmm_fp8\nsgl_kernel.bmm_fp8\nx::bmm_fp8\n::bmm_fp8\nsgl_kernel_jit.dsv3_router_gemm\n"
