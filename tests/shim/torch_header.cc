@@ -1,0 +1,19 @@
+// The C++ face of the JIT library, sgl_kernel_jit/torch.h, compiled with torch's own headers: what a rewritten caller
+// includes instead of the deleted declarations.
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <sgl_kernel_jit/torch.h>
+
+static void router(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  sgl_kernel_jit::dsv3_router_gemm(output, mat_a, mat_b);
+}
+
+static void fused_a(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
+  sgl_kernel_jit::dsv3_fused_a_gemm(output, mat_a, mat_b);
+}
+
+TORCH_LIBRARY(header, m) {
+  m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
+  m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
+}
