@@ -143,6 +143,7 @@ static void write_prelude(FILE *out) {
     if (cxx->name[0])
       fprintf(out, cxx->scope[0] ? "namespace %s { %s; }\n" : "%s%s;\n", cxx->scope, cxx->declaration);
   }
+  fputs(strchr(mark, '\n') + 1, out);
   free(text);
 }
 
