@@ -46,7 +46,7 @@ def main():
         environment["SGL_KERNEL_JIT_BACKEND"] = backend
         command = [TORCH / "python", HERE / "real_torch.py", LIB, *(e or "missing" for e in extensions), scenario]
         try:
-            done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, timeout=200)
+            done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, timeout=300)
             output, status = done.stdout, done.returncode
         except subprocess.TimeoutExpired as e:
             output, status = (e.stdout or b"").decode(errors="replace"), "a time-out"
