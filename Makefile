@@ -92,10 +92,9 @@ GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
 BINS := $(B)/bin/sgl-migrate
-PC := $(B)/lib/pkgconfig/sgl_kernel_jit.pc $(B)/lib/pkgconfig/sgl_kernel_compat.pc
 
 .PHONY: all deps
-all: $(LIBS) $(BINS) $(PC)
+all: $(LIBS) $(BINS)
 deps: $(DEPS_STAMP)
 
 # Sources are compiled after the dependencies are there, but are not rebuilt because the stamp is newer.
@@ -165,12 +164,6 @@ $(B)/lib/%.a:
 	@rm -f $@
 	ar rcs $@ $^
 
-$(B)/lib/pkgconfig/%.pc: Makefile
-	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: $*' \
-	  'Description: $(if $(findstring jit,$*),DeepSeek-V3 decode GEMMs as just-in-time kernels,removed sgl_kernel names on just-in-time kernels)' \
-	  'Version: $(VERSION)' $(if $(findstring compat,$*),'Requires: sgl_kernel_jit',) 'Libs: -L$${libdir} -l$*' 'Cflags: -I$${includedir}' > $@
-
 # --- tests ------------------------------------------------------------------------------------------------------------
 # tests/MODULE/test_NAME.c      a CUnit program (tests/unit.h), linked with the module's archive
 # tests/MODULE/fake_NAME.c|cc   a stand-in shared library, built to $(B)/tests/MODULE/fake_NAME.so
@@ -230,7 +223,11 @@ install: all
 	install -m 644 jit/include/sgl_kernel_jit/*.h $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
 	install -m 644 shim/include/*.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	for l in jit compat; do \
+	  printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' "Name: sgl_kernel_$$l" \
+	    "Description: $$([ $$l = jit ] && echo 'DeepSeek-V3 decode GEMMs as just-in-time kernels' || echo 'deleted sgl_kernel names on just-in-time kernels')" \
+	    'Version: $(VERSION)' "$$([ $$l = jit ] || echo 'Requires: sgl_kernel_jit')" "Libs: -L\$${libdir} -lsgl_kernel_$$l" 'Cflags: -I$${includedir}' \
+	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/sgl_kernel_$$l.pc || exit 1; done
 
 clean:
 	rm -rf $(BUILD)
