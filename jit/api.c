@@ -11,7 +11,7 @@ static atomic_int backend = UNREAD;
 static int read_backend(void) {
   int value = atomic_load_explicit(&backend, memory_order_relaxed);
   if (value == UNREAD) {
-    const char *text = getenv("SGL_KERNEL_JIT_BACKEND");
+    const char *text = secure_getenv("SGL_KERNEL_JIT_BACKEND");
     int found = !text || !*text || strcmp(text, "auto") == 0 ? SGL_JIT_BACKEND_AUTO
                 : strcmp(text, "reference") == 0             ? SGL_JIT_BACKEND_REFERENCE
                                                              : INVALID;

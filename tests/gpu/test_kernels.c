@@ -54,21 +54,43 @@ static void open_driver(void) {
     snprintf(unavailable, sizeof unavailable, "no CUDA driver on this machine");
     return;
   }
-#define FIND(name)                                                                                                     \
-  if (!(*(void **)&cu.name = dlsym(library, #name))) {                                                                 \
-    snprintf(unavailable, sizeof unavailable, "the CUDA driver has no " #name);                                        \
-    return;                                                                                                            \
-  }
-  FIND(cuInit)
-  FIND(cuDriverGetVersion)
-  FIND(cuDeviceGetCount) FIND(cuDeviceGet) FIND(cuDeviceGetName) FIND(cuDevicePrimaryCtxRetain) FIND(cuCtxCreate_v2)
-      FIND(cuCtxDestroy_v2) FIND(cuCtxSetCurrent) FIND(cuCtxGetCurrent) FIND(cuCtxSynchronize) FIND(cuMemAlloc_v2)
-          FIND(cuMemFree_v2) FIND(cuMemcpyHtoD_v2) FIND(cuMemcpyDtoH_v2) FIND(cuMemsetD8_v2) FIND(cuStreamCreate)
-              FIND(cuStreamDestroy_v2) FIND(cuStreamSynchronize) FIND(cuStreamBeginCapture_v2) FIND(cuStreamEndCapture)
-                  FIND(cuGraphInstantiateWithFlags) FIND(cuGraphLaunch) FIND(cuGraphExecDestroy) FIND(cuGraphDestroy)
-#undef FIND
-                      int device,
-      version;
+#define NAMED(name)                                                                                                    \
+  { (void **)(uintptr_t)&cu.name, #name }
+  const struct {
+    void **function;
+    const char *name;
+  } all[] = {NAMED(cuInit),
+             NAMED(cuDriverGetVersion),
+             NAMED(cuDeviceGetCount),
+             NAMED(cuDeviceGet),
+             NAMED(cuDeviceGetName),
+             NAMED(cuDevicePrimaryCtxRetain),
+             NAMED(cuCtxCreate_v2),
+             NAMED(cuCtxDestroy_v2),
+             NAMED(cuCtxSetCurrent),
+             NAMED(cuCtxGetCurrent),
+             NAMED(cuCtxSynchronize),
+             NAMED(cuMemAlloc_v2),
+             NAMED(cuMemFree_v2),
+             NAMED(cuMemcpyHtoD_v2),
+             NAMED(cuMemcpyDtoH_v2),
+             NAMED(cuMemsetD8_v2),
+             NAMED(cuStreamCreate),
+             NAMED(cuStreamDestroy_v2),
+             NAMED(cuStreamSynchronize),
+             NAMED(cuStreamBeginCapture_v2),
+             NAMED(cuStreamEndCapture),
+             NAMED(cuGraphInstantiateWithFlags),
+             NAMED(cuGraphLaunch),
+             NAMED(cuGraphExecDestroy),
+             NAMED(cuGraphDestroy)};
+#undef NAMED
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (!(*all[i].function = dlsym(library, all[i].name))) {
+      snprintf(unavailable, sizeof unavailable, "the CUDA driver has no %s", all[i].name);
+      return;
+    }
+  int device, version;
   char name[64];
   if (cu.cuInit(0) || cu.cuDeviceGet(&device, 0) || cu.cuDevicePrimaryCtxRetain(&primary, device) ||
       cu.cuDriverGetVersion(&version) || cu.cuDeviceGetName(name, sizeof name, device)) {
@@ -170,13 +192,8 @@ static double *expected(int n, int k) {
   return result;
 }
 
-static bool prepare(void) {
-  if (unavailable[0]) {
-    UNIT_SKIP("%s", unavailable);
-    return false;
-  }
-  if (output_host)
-    return true;
+/* Fills the pools, here and on the device. */
+static bool make_data(void) {
   weights = malloc(POOL * 2);
   activations = malloc((size_t)MAX_TOKENS * MAX_K * 2);
   output_host = malloc(OUTPUT_BYTES + 2 * GUARD);
@@ -185,11 +202,22 @@ static bool prepare(void) {
     slices[i] = (struct slice){.first = i};
   on_all_threads(fill_slice, slices);
   fill(activations, (size_t)MAX_TOKENS * MAX_K, 99);
-  CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&weights_device, POOL * 2) == 0);
-  CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&activations_device, (size_t)MAX_TOKENS * MAX_K * 2) == 0);
-  CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&output_device, OUTPUT_BYTES + 2 * GUARD) == 0);
-  CU_ASSERT_FATAL(cu.cuMemcpyHtoD_v2(weights_device, weights, POOL * 2) == 0);
-  CU_ASSERT_FATAL(cu.cuMemcpyHtoD_v2(activations_device, activations, (size_t)MAX_TOKENS * MAX_K * 2) == 0);
+  return cu.cuMemAlloc_v2(&weights_device, POOL * 2) == 0 &&
+         cu.cuMemAlloc_v2(&activations_device, (size_t)MAX_TOKENS * MAX_K * 2) == 0 &&
+         cu.cuMemAlloc_v2(&output_device, OUTPUT_BYTES + 2 * GUARD) == 0 &&
+         cu.cuMemcpyHtoD_v2(weights_device, weights, POOL * 2) == 0 &&
+         cu.cuMemcpyHtoD_v2(activations_device, activations, (size_t)MAX_TOKENS * MAX_K * 2) == 0;
+}
+
+/* False, and the test is skipped, where there is no GPU. */
+static bool prepare(void) {
+  static bool made;
+  if (unavailable[0]) {
+    UNIT_SKIP("%s", unavailable);
+    return false;
+  }
+  made = made || make_data();
+  CU_ASSERT_FATAL(made);
   return true;
 }
 
@@ -542,7 +570,7 @@ static double now(void) {
 /* The child: one first call. Exit status: the status of the library, or 99 for a wrong result. */
 static int child(void) {
   struct call c = {.f32 = true, .tokens = 3, .n = 256, .k = 7168};
-  if (!prepare())
+  if (unavailable[0] || !make_data())
     return 98;
   double start = now();
   sgl_jit_status status = run(&c);
