@@ -200,7 +200,8 @@ static void other_owner(void) {
 }
 
 static void where(void) {
-  struct path folder = make_temporary();
+  struct path folder = make_temporary(), before;
+  CU_ASSERT_FATAL(getcwd(before.text, sizeof before.text) != NULL && chdir(folder.text) == 0);
   unsetenv("SGL_KERNEL_JIT_CACHE_DIR");
   setenv("XDG_CACHE_HOME", path_in(folder.text, "xdg").text, 1);
   setenv("HOME", path_in(folder.text, "home").text, 1);
@@ -222,6 +223,7 @@ static void where(void) {
   unsetenv("HOME");
   put("op", 13, 0, "nowhere");
   CU_ASSERT(!has("op", 13, 0, "nowhere"));
+  CU_ASSERT_EQUAL(chdir(before.text), 0);
   remove_tree(folder);
 }
 
