@@ -108,22 +108,23 @@ struct jit_driver {
   struct jit_device *devices;
 };
 
-enum { /* numbers from cuda.h, which the build does not need */
-       JIT_CUDA_OUT_OF_MEMORY = 2,
-       JIT_CUDA_CAPTURE_FIRST = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ... */
-       JIT_CUDA_CAPTURE_LAST = 908,  /* ... CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
-       JIT_CUDA_CAPTURE_MODE_RELAXED = 2,
-       JIT_CUDA_DEVICE_SHARED_OPTIN = 97,
-       JIT_CUDA_DEVICE_MAJOR = 75,
-       JIT_CUDA_DEVICE_MINOR = 76,
-       JIT_CUDA_FUNCTION_DYNAMIC_SHARED = 8,
+/* Numbers from cuda.h, which the build does not need. */
+enum {
+  JIT_CUDA_OUT_OF_MEMORY = 2,
+  JIT_CUDA_CAPTURE_FIRST = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ... */
+  JIT_CUDA_CAPTURE_LAST = 908,  /* ... CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
+  JIT_CUDA_CAPTURE_MODE_RELAXED = 2,
+  JIT_CUDA_DEVICE_SHARED_OPTIN = 97,
+  JIT_CUDA_DEVICE_MAJOR = 75,
+  JIT_CUDA_DEVICE_MINOR = 76,
+  JIT_CUDA_FUNCTION_DYNAMIC_SHARED = 8,
 };
 
-/* The driver, found and initialised at first use; NULL after a fork of a process that had used it, or with no usable
- * driver. Later calls read one pointer. */
+/* The driver, found and initialised at first use; later calls read one pointer. An error in a child of a process that
+ * had used it. */
 sgl_jit_status jit_driver(const struct jit_driver **driver, struct jit_message m);
 
-/* Makes a context of the device current: the current one when it is of that device, else the primary context, pushed.
+/* Makes a context of the device current: keeps the current one when it is of that device, else pushes the primary one.
  */
 struct jit_context {
   CUcontext pushed;

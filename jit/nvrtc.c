@@ -19,9 +19,10 @@
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
 
-enum { /* numbers from nvrtc.h, which the build does not need */
-       NVRTC_OUT_OF_MEMORY = 1,
-       NVRTC_BUILTIN_OPERATION_FAILURE = 7, /* libnvrtc-builtins is missing */
+/* Numbers from nvrtc.h, which the build does not need. */
+enum {
+  NVRTC_OUT_OF_MEMORY = 1,
+  NVRTC_BUILTIN_OPERATION_FAILURE = 7, /* libnvrtc-builtins is missing */
 };
 enum { OLDEST_MAJOR = 12, NEWEST_MAJOR = 13, MAX_ARCHS = 64, PATH_SIZE = 4096 };
 
