@@ -239,11 +239,16 @@ void cxx_add_use(struct cxx_unit *unit, const struct items *s, int at, enum cxx_
 }
 
 void cxx_add_reference(struct cxx_unit *unit, const struct items *s, int at) {
-  int next = at + 1;
-  if (next < s->count && is(s->list[next], '<') && cxx_index_name(unit->scan, s->list[at]->name)->is_template) {
-    int close = cxx_forward_angle(s, next, s->count);
-    next = close > 0 ? close + 1 : s->count;
+  int next = at + 1, close = -1;
+  if (next < s->count && is(s->list[next], '<'))
+    close = cxx_forward_angle(s, next, s->count);
+  bool arguments = close > 0 && close + 1 < s->count && is(s->list[close + 1], '(');
+  if (arguments && !cxx_index_name(unit->scan, s->list[at]->name)->is_template) {
+    cxx_add_use(unit, s, at, CXX_ROLE_OTHER, NULL); /* a template, which the removed function is not */
+    return;
   }
+  if (arguments)
+    next = close + 1;
   cxx_add_use(unit, s, at, next < s->count && is(s->list[next], '(') ? CXX_ROLE_CALL : CXX_ROLE_REFERENCE, NULL);
 }
 

@@ -61,28 +61,40 @@ static uint32_t end_of(const struct cxx_unit *unit, uint32_t at) {
   return unit->directives_count;
 }
 
-/* The directive that opens the include guard around the whole file, or CXX_NONE. */
-static uint32_t find_guard(const struct cxx_unit *unit, uint32_t code) {
-  uint32_t at = 0;
-  while (at < unit->directives_count && unit->directives[at].kind == CXX_ONCE)
-    at++;
-  if (at + 1 >= unit->directives_count || unit->directives[at].first > code)
-    return CXX_NONE;
+/* #ifndef X or #if !defined(X), and then #define X. */
+static bool guards(const struct cxx_unit *unit, uint32_t at) {
   const struct cxx_directive *open = &unit->directives[at], *define = open + 1;
-  if (define->kind != CXX_DEFINE || define->first > code ||
-      !(open->kind == CXX_IFNDEF ||
-        (open->kind == CXX_IF && cxx_token_is(&unit->tokens, &unit->tokens.list[open->first + 2], "!"))))
-    return CXX_NONE;
-  uint32_t end = end_of(unit, at);
-  if (end == unit->directives_count || unit->directives[end].last + 1 != unit->tokens.count)
-    return CXX_NONE;
+  if (at + 1 >= unit->directives_count || define->kind != CXX_DEFINE || open->kind == CXX_IFDEF)
+    return false;
   struct cxx_string macro = cxx_unit_text(unit, define->first + 2);
   for (uint32_t i = open->first + 2; i < open->last; i++) {
     struct cxx_string word = cxx_unit_text(unit, i);
     if (word.length == macro.length && memcmp(word.text, macro.text, macro.length) == 0)
-      return at;
+      return true;
   }
-  return CXX_NONE;
+  return false;
+}
+
+/* Steps over the include guard and other conditions that hold for the whole file: returns how many there are. *next:
+ * the first directive inside. */
+static unsigned find_frames(const struct cxx_unit *unit, uint32_t code, uint32_t *next) {
+  uint32_t at = 0, tail = unit->tokens.count;
+  unsigned depth = 0;
+  for (;; depth++) {
+    while (at < unit->directives_count && unit->directives[at].kind == CXX_ONCE)
+      at++;
+    *next = at;
+    if (at >= unit->directives_count || unit->directives[at].first > code || !opens_condition(&unit->directives[at]))
+      return depth;
+    uint32_t end = end_of(unit, at);
+    if (end == unit->directives_count || unit->directives[end].last + 1 != tail)
+      return depth;
+    for (uint32_t i = at + 1; i < end; i++)
+      if (unit->directives[i].depth == depth)
+        return depth; /* an #else: the file has two sides */
+    tail = unit->directives[end].first;
+    at += guards(unit, at) ? 2 : 1;
+  }
 }
 
 static size_t line_start(const struct cxx_unit *unit, size_t offset) {
@@ -128,17 +140,11 @@ static size_t find_place(const struct cxx_unit *unit) {
   while (code < unit->tokens.count &&
          (unit->tokens.list[code].kind == CXX_HASH || (unit->tokens.list[code].flags & CXX_DIRECTIVE)))
     code++;
-  uint32_t guard = find_guard(unit, code);
-  unsigned base = guard == CXX_NONE ? 0 : 1;
-  const struct cxx_directive *last = NULL, *group = NULL, *top = NULL, *first = NULL;
-  for (uint32_t i = 0; i < unit->directives_count && unit->directives[i].first < code; i++) {
+  uint32_t start;
+  unsigned base = find_frames(unit, code, &start);
+  const struct cxx_directive *last = NULL, *group = NULL;
+  for (uint32_t i = start; i < unit->directives_count && unit->directives[i].first < code; i++) {
     const struct cxx_directive *d = &unit->directives[i];
-    if (i == guard || (guard != CXX_NONE && i == guard + 1) || d->kind == CXX_ONCE) {
-      top = d;
-      continue;
-    }
-    if (!first)
-      first = d;
     if (d->kind != CXX_INCLUDE)
       continue;
     if (d->depth == base) {
@@ -157,10 +163,10 @@ static size_t find_place(const struct cxx_unit *unit) {
     return after_directive(unit, last);
   if (group)
     return after_directive(unit, group);
-  if (top)
-    return after_directive(unit, top);
-  const struct cxx_token *start = first ? &unit->tokens.list[first->first] : &unit->tokens.list[code];
-  return before_code(unit, start->start);
+  if (start > 0)
+    return after_directive(unit, &unit->directives[start - 1]);
+  bool directive = start < unit->directives_count && unit->directives[start].first < code;
+  return before_code(unit, unit->tokens.list[directive ? unit->directives[start].first : code].start);
 }
 
 static void edit_include(struct cxx_unit *unit) {

@@ -2,6 +2,7 @@
  * write it; generated or hostile files have it. The lexer then decides alone. */
 #include "scanner/cxx_front.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Clang's own limit of open brackets. */
@@ -71,72 +72,91 @@ static bool too_deep(const struct cxx_tokens *tokens) {
 
 /* --- macros ------------------------------------------------------------------------------------------------------- */
 
+/* A use of a function-like macro whose arguments are being read. */
+struct call {
+  const struct cxx_macro *macro;
+  int brackets;      /* open around it */
+  unsigned argument; /* number of the one being read */
+  double outer;      /* how often the use itself comes out */
+};
+
 static void measure(struct cxx_unit *unit, struct cxx_macro *macro, unsigned depth);
 
-/* Adds up what the tokens become, and how often a parameter of `inside` comes out. Arguments of a macro count as often
- * as it repeats one. */
-static void sum(struct cxx_unit *unit, const struct cxx_tokens *tokens, const struct cxx_macro *inside, unsigned depth,
-                double *weight, double *repeats) {
-  double factors[DEEPEST_MACROS] = {1};
-  int levels[DEEPEST_MACROS] = {0};
+/* How often a token in the argument at hand comes out. */
+static double factor(const struct call *call) {
+  const struct cxx_macro *macro = call->macro;
+  unsigned last = macro->parameters_count + (macro->variadic ? 1 : 0);
+  if (last == 0 || !macro->repeats)
+    return call->outer;
+  double repeats = macro->repeats[call->argument < last ? call->argument : last - 1];
+  return call->outer * (repeats > 1 ? repeats : 1);
+}
+
+static unsigned find_parameter(const struct cxx_macro *macro, const uint8_t *text, size_t length) {
+  for (unsigned i = 0; macro && i < macro->parameters_count; i++)
+    if (macro->parameters[i].length == length && memcmp(macro->parameters[i].text, text, length) == 0)
+      return i;
+  return macro && macro->variadic && length == 11 && memcmp(text, "__VA_ARGS__", 11) == 0 ? macro->parameters_count
+                                                                                          : UINT_MAX;
+}
+
+/* Adds up how many tokens the text becomes. In the body of a macro: also how often each parameter comes out. */
+static double sum(struct cxx_unit *unit, const struct cxx_tokens *tokens, const struct cxx_macro *inside,
+                  unsigned depth) {
+  struct call calls[DEEPEST_MACROS];
   unsigned top = 0;
   int brackets = 0;
-  for (uint32_t i = 0; i < tokens->count && *weight < 2 * LARGEST_EXPANSION; i++) {
+  double weight = 0;
+  for (uint32_t i = 0; i < tokens->count && weight < 2 * LARGEST_EXPANSION; i++) {
     const struct cxx_token *token = &tokens->list[i];
     if (token->flags & (CXX_DIRECTIVE | CXX_INACTIVE) || token->kind == CXX_HASH)
       continue;
-    if (punct(token, '('))
+    double times = top ? factor(&calls[top - 1]) : 1;
+    if (punct(token, '(')) {
       brackets++;
-    else if (punct(token, ')') && brackets > 0) {
+    } else if (punct(token, ')') && brackets > 0) {
       brackets--;
-      if (top > 0 && levels[top] == brackets)
-        top--;
+      top -= top > 0 && calls[top - 1].brackets == brackets;
+    } else if (punct(token, ',') && top > 0 && calls[top - 1].brackets + 1 == brackets) {
+      calls[top - 1].argument++;
     }
-    double one = 1;
-    if (token->kind == CXX_WORD && token->code == KW_NONE) {
-      const uint8_t *text = tokens->bytes + token->start;
-      size_t length = token->end - token->start;
-      bool parameter = false;
-      for (unsigned k = 0; inside && k < inside->parameters_count && !parameter; k++)
-        parameter = inside->parameters[k].length == length && memcmp(inside->parameters[k].text, text, length) == 0;
-      if (parameter || (inside && inside->variadic && length == 11 && memcmp(text, "__VA_ARGS__", 11) == 0)) {
-        *repeats += factors[top];
-      } else {
-        struct cxx_macro *macro = cxx_macro_find(&unit->macros, text, length);
-        if (macro) {
-          measure(unit, macro, depth + 1);
-          one = macro->weight;
-          if (macro->function_like && i + 1 < tokens->count && punct(&tokens->list[i + 1], '(') &&
-              top + 1 < DEEPEST_MACROS) {
-            factors[top + 1] = factors[top] * (macro->repeats > 1 ? macro->repeats : 1);
-            levels[++top] = brackets;
-          }
-        }
-      }
+    weight += times;
+    if (token->kind != CXX_WORD || token->code != KW_NONE)
+      continue;
+    const uint8_t *text = tokens->bytes + token->start;
+    size_t length = token->end - token->start;
+    unsigned parameter = find_parameter(inside, text, length);
+    if (parameter != UINT_MAX) {
+      inside->repeats[parameter] += times;
+      continue;
     }
-    *weight += one * factors[top];
+    struct cxx_macro *macro = cxx_macro_find(&unit->macros, text, length);
+    bool call = i + 1 < tokens->count && punct(&tokens->list[i + 1], '(');
+    if (!macro || (macro->function_like && !call))
+      continue;
+    measure(unit, macro, depth + 1);
+    weight += times * macro->weight;
+    if (macro->function_like && top < DEEPEST_MACROS)
+      calls[top++] = (struct call){macro, brackets, 0, times};
   }
+  return weight;
 }
 
 static void measure(struct cxx_unit *unit, struct cxx_macro *macro, unsigned depth) {
   if (macro->measured || depth > DEEPEST_MACROS)
     return;
   macro->measured = true; /* before the body: a macro is not expanded inside itself */
-  macro->weight = macro->repeats = 0;
+  macro->repeats = cxx_arena_alloc(&unit->arena, (macro->parameters_count + 1u) * sizeof *macro->repeats);
   struct cxx_tokens tokens;
   cxx_lex(&tokens, macro->body.text, macro->body.length);
-  double weight = 0, repeats = 0;
-  sum(unit, &tokens, macro, depth, &weight, &repeats);
-  macro->weight = weight;
-  macro->repeats = repeats;
+  macro->weight = sum(unit, &tokens, macro, depth);
   cxx_tokens_free(&tokens);
 }
 
 void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens) {
   if (unit->too_much)
     return;
-  double repeats = 0;
-  sum(unit, tokens, NULL, 0, &unit->expansion, &repeats);
+  unit->expansion += sum(unit, tokens, NULL, 0);
   if (unit->expansion > LARGEST_EXPANSION)
     unit->too_much = "its macros expand to more than five million tokens";
   else if (too_deep(tokens))

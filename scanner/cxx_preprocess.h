@@ -16,8 +16,9 @@ struct cxx_macro {
   struct cxx_string *parameters;
   uint16_t parameters_count;
   bool function_like, variadic, defined;
-  bool measured;          /* cxx_limits.c */
-  double weight, repeats; /* tokens that a use becomes; how often it repeats an argument */
+  bool measured;   /* cxx_limits.c */
+  double weight;   /* tokens of its own that a use becomes */
+  double *repeats; /* how often each parameter comes out */
 };
 
 #define CXX_MACRO_BUCKETS 1024

@@ -1,0 +1,2 @@
+#pragma once
+#define checked(expression) do { expression; } while (0)

@@ -1,0 +1,1 @@
+inline void first(at::Tensor& out) { dsv3_router_gemm(out, out, out); }

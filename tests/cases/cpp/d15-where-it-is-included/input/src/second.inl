@@ -1,0 +1,1 @@
+inline void second(at::Tensor& out) { dsv3_router_gemm(out, out, out); }

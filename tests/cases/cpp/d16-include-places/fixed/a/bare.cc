@@ -1,0 +1,3 @@
+#include "sgl_kernel_jit/torch.h"
+void dsv3_router_gemm(at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+void bare(at::Tensor& out) { sgl_kernel_jit::dsv3_router_gemm(out, out, out); }

@@ -1,0 +1,5 @@
+#pragma once
+#include "sgl_kernel_jit/torch.h"
+
+void dsv3_router_gemm(at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+inline void once(at::Tensor& out) { sgl_kernel_jit::dsv3_router_gemm(out, out, out); }

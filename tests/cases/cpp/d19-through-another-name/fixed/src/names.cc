@@ -1,0 +1,15 @@
+#include "sgl_kernel_ops.h"
+#include "sgl_kernel_jit/torch.h"
+
+namespace fast {
+using ::dsv3_router_gemm;
+}
+namespace jit = sgl_kernel_jit;
+
+void qualified(at::Tensor& out) {
+  fast::dsv3_router_gemm(out, out, out);
+  jit::dsv3_router_gemm(out, out, out);
+}
+
+using namespace fast;
+void plain(at::Tensor& out) { sgl_kernel_jit::dsv3_router_gemm(out, out, out); }
