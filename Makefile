@@ -209,7 +209,7 @@ run: all
 	sh tests/sample/run.sh $(B)
 
 gpu-check: $(LIBS) $(GPU)
-	$(PYTHON) tests/check.py --build $(B) --gpu
+	$(PYTHON) tests/check.py --build $(B) --gpu -v
 
 # --- install, clean, format -------------------------------------------------------------------------------------------
 
