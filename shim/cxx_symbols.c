@@ -8,6 +8,7 @@
 
 #include "compat_table.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 typedef void three_tensors(void *output, const void *mat_a, const void *mat_b);
@@ -17,24 +18,29 @@ SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused
 
 static void serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
                   void *output, const void *mat_a, const void *mat_b) {
+  int saved = errno;
   three_tensors *elsewhere = (three_tensors *)forward_find(forward, mangled);
   if (elsewhere) {
+    errno = saved;
     elsewhere(output, mat_a, mat_b);
     return;
   }
   char message[SERVE_MESSAGE];
+  bool done = false;
   if (warn_call(SGL_COMPAT_CALL_CXX, kernel, site, message, sizeof message)) {
     const struct torch_abi *torch = torch_abi_get();
     void *const tensors[3] = {output, (void *)mat_a, (void *)mat_b};
-    if (torch && serve_run(torch, kernel, tensors, message, sizeof message))
-      return;
-    if (!torch)
+    if (torch)
+      done = serve_run(torch, kernel, tensors, message, sizeof message);
+    else
       snprintf(message, sizeof message,
                "%s: this process has no libtorch_cpu.so, so its tensors cannot be read; load torch 2.6 or newer before "
                "the call",
                serve_name(kernel));
   }
-  throw_error(serve_name(kernel), message);
+  errno = saved;
+  if (!done)
+    throw_error(serve_name(kernel), message);
 }
 
 void dsv3_router_gemm(void *output, const void *mat_a, const void *mat_b) {

@@ -3,22 +3,37 @@
 #include "shim/loaded.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdbool.h>
+#include <link.h>
+#include <stddef.h>
 
-static void *module_of(const void *address) {
+static const struct link_map *module_of(const void *address) {
   Dl_info info;
-  return dladdr(address, &info) ? info.dli_fbase : NULL;
+  struct link_map *module;
+  return address && dladdr1(address, &info, (void **)&module, RTLD_DL_LINKMAP) ? module : NULL;
 }
 
-/* Two copies of this library would call each other for ever. */
-static bool is_a_copy_of_us(void *handle, void *module) {
-  void *version = dlsym(handle, "sgl_compat_version");
-  return version && module_of(version) == module;
+/* dlsym looks into the dependencies of the library too, and for the main program into the whole global scope. What is
+ * found there is another library's, whose turn comes, and this handle would not keep it loaded. */
+static void *own_symbol(void *handle, const struct link_map *module, const char *name) {
+  void *address = dlsym(handle, name);
+  return module_of(address) == module ? address : NULL;
+}
+
+/* The definition in one library, if it is somebody else's. Two copies of this library would call each other for ever.
+ */
+static void *foreign_symbol(void *handle, const char *name, const struct link_map *passed_by) {
+  struct link_map *module;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &module) != 0 || module == module_of((const void *)foreign_symbol) ||
+      module == passed_by || own_symbol(handle, module, "sgl_compat_version"))
+    return NULL;
+  return own_symbol(handle, module, name);
 }
 
 static void *search(const char *name) {
-  void *const here = module_of((const void *)search);
+  /* A definition that comes before ours in the global scope was passed by on the way here: by an interposed tracer that
+   * calls the next one (RTLD_NEXT), which would call us for ever, or by a caller who asked for ours. It may also be the
+   * address that stands for our function in a program that is not position-independent. */
+  const struct link_map *passed_by = module_of(dlsym(RTLD_DEFAULT, name));
   size_t count;
   char **paths = loaded_paths(&count);
   void *found = NULL;
@@ -26,10 +41,7 @@ static void *search(const char *name) {
     void *handle = dlopen(paths[i][0] ? paths[i] : NULL, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
       continue;
-    found = dlsym(handle, name); /* looks into the library's dependencies too, which may be us */
-    void *module = found ? module_of(found) : NULL;
-    if (found && (module == here || is_a_copy_of_us(handle, module)))
-      found = NULL;
+    found = foreign_symbol(handle, name, passed_by);
     if (!found)
       dlclose(handle);
   }
@@ -44,12 +56,10 @@ void *forward_find(struct forward *forward, const char *name) {
   uint64_t generation = loaded_generation();
   if (atomic_load_explicit(&forward->searched, memory_order_acquire) == generation)
     return NULL;
-  int saved = errno;
   target = search(name);
   if (target)
     atomic_store_explicit(&forward->target, target, memory_order_release);
   else
     atomic_store_explicit(&forward->searched, generation, memory_order_release);
-  errno = saved;
   return target;
 }

@@ -75,8 +75,7 @@ static bool open_if(const char *path, const char *function, void **handle) {
 }
 
 bool loaded_open(const char *name, const char *function, void **handle) {
-  *handle = RTLD_DEFAULT;
-  if (dlsym(RTLD_DEFAULT, function) || open_if(name, function, handle))
+  if (open_if(name, function, handle))
     return true;
   size_t count, length = strlen(name);
   char **paths = loaded_paths(&count);
@@ -88,5 +87,13 @@ bool loaded_open(const char *name, const char *function, void **handle) {
       found = open_if(paths[i], function, handle);
   }
   loaded_free(paths, count);
-  return found;
+  if (found)
+    return true;
+  *handle = RTLD_DEFAULT;
+  return dlsym(RTLD_DEFAULT, function) != NULL;
+}
+
+void loaded_close(void *handle) {
+  if (handle != RTLD_DEFAULT)
+    dlclose(handle);
 }

@@ -16,10 +16,11 @@ uint64_t loaded_generation(void);
 char **loaded_paths(size_t *count);
 void loaded_free(char **paths, size_t count);
 
-/* Find a loaded library that has `function`, for dlsym: first the global scope, then the library `name`
- * ("libtorch_cpu.so"), then any object whose file name is `name` or starts with `name` and a dot (Debian's
- * libtorch_cpu.so.2.14). Python loads torch outside the global scope, so the first alone is not enough. The handle
- * keeps the library loaded; it may be RTLD_DEFAULT, which is NULL. Returns whether one was found. */
+/* Find a loaded library that has `function`, for dlsym: first the library `name` ("libtorch_cpu.so"), then any object
+ * whose file name is `name` or starts with `name` and a dot (Debian's libtorch_cpu.so.2.14), last the global scope (a
+ * program with a static torch). Python loads torch outside the global scope. The handle keeps the library loaded until
+ * loaded_close; it may be RTLD_DEFAULT, which is NULL. Returns whether one was found. */
 bool loaded_open(const char *name, const char *function, void **handle);
+void loaded_close(void *handle);
 
 #endif

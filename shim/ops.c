@@ -36,6 +36,7 @@ static bool open_stack(const uint64_t *stack, uint64_t arguments, uint64_t resul
 
 static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
                 const void *site) {
+  int saved = errno;
   const struct torch_abi *torch = torch_abi_get(); /* there: torch calls us */
   char message[SERVE_MESSAGE];
   void *tensors[ARGUMENTS];
@@ -48,6 +49,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
          serve_run(torch, kernel, tensors, message, sizeof message);
     take(torch, tensors);
   }
+  errno = saved;
   if (!ok)
     throw_error(serve_name(kernel), message);
 }
@@ -62,9 +64,11 @@ static void dsv3_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t resu
 
 /* A tensor on the meta device has no data: the operators only fill their output, so nothing is left to do. */
 static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  int saved = errno;
   void *tensors[ARGUMENTS];
   if (open_stack(stack, arguments, results, tensors))
     take(torch_abi_get(), tensors);
+  errno = saved;
 }
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
@@ -105,8 +109,8 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum ser
   const char *name = serve_name(kernel);
   void *library = NULL;
   if (torch->library_init_fragment(COMPAT_OP_NAMESPACE, __FILE__, __LINE__, &library) != 0) {
-    snprintf(message, message_size, "torch cannot extend the namespace " COMPAT_OP_NAMESPACE ": %s",
-             torch_abi_what(torch));
+    snprintf(message, message_size, "torch cannot extend the namespace " COMPAT_OP_NAMESPACE "%s",
+             torch_abi_what(torch).text);
     return SGL_COMPAT_ERROR_REGISTRATION;
   }
   /* No function of torch tells whether an operator exists. A schema that torch has already is refused, and ours has no
@@ -122,8 +126,8 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum ser
     bool added = add_kernel(torch, keys[i], name, i == 2 ? do_nothing : served[kernel].boxed, &kernels[i]);
     if (added)
       continue;
-    snprintf(message, message_size, "torch refuses the %s kernel of " COMPAT_OP_NAMESPACE "::%s: %s", keys[i], name,
-             torch_abi_what(torch));
+    snprintf(message, message_size, "torch refuses the %s kernel of " COMPAT_OP_NAMESPACE "::%s%s", keys[i], name,
+             torch_abi_what(torch).text);
     for (; i >= 0; i--)
       if (kernels[i])
         torch->delete_library_object(kernels[i]);
@@ -140,7 +144,7 @@ static sgl_compat_status register_one(enum serve_kernel kernel, char *message, s
   const struct torch_abi *torch = torch_abi_get();
   sgl_compat_status status = SGL_COMPAT_OK;
   if (!torch) {
-    snprintf(message, message_size, "torch is not loaded in this process: import torch first");
+    snprintf(message, message_size, "no torch 2.6 or newer is loaded in this process: import torch first");
     status = SGL_COMPAT_ERROR_NO_TORCH;
   } else if (!torch->library_def) {
     snprintf(message, message_size,

@@ -43,18 +43,16 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *co
   sgl_jit_tensor views[3];
   for (int i = 0; i < 3; i++) {
     if (!view_of(torch, tensors[i], &views[i])) {
-      const char *what = torch_abi_what(torch);
-      snprintf(message, message_size, "%s: %s is not a dense tensor with data%s%s", kernels[kernel].name, names[i],
-               what[0] ? ": " : "", what);
+      snprintf(message, message_size, "%s: %s is not a dense tensor with data%s", kernels[kernel].name, names[i],
+               tensors[i] ? torch_abi_what(torch).text : "");
       return false;
     }
   }
   void *stream = NULL;
   const sgl_jit_tensor *mat_a = &views[1];
   if (mat_a->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(mat_a->device_index, &stream)) {
-    const char *what = torch_abi_what(torch);
-    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d%s%s", kernels[kernel].name,
-             (int)mat_a->device_index, what[0] ? ": " : "", what);
+    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d", kernels[kernel].name,
+             (int)mat_a->device_index);
     return false;
   }
   return kernels[kernel].run(&views[0], &views[1], &views[2], stream, message, message_size) == SGL_JIT_OK;

@@ -3,8 +3,8 @@
 #include "shim/loaded.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,42 +60,37 @@ const struct torch_abi *torch_abi_get(void) {
   struct torch_abi *torch = atomic_load_explicit(&found, memory_order_acquire);
   if (torch)
     return torch;
-  int saved = errno;
   void *handle;
-  torch = NULL;
-  if (loaded_open("libtorch_cpu.so", "aoti_torch_get_data_ptr", &handle)) {
-    torch = calloc(1, sizeof *torch);
-    if (torch && !fill(torch, handle)) {
-      free(torch);
-      torch = NULL;
-    }
-  }
+  if (!loaded_open("libtorch_cpu.so", "aoti_torch_get_data_ptr", &handle))
+    return NULL;
+  torch = calloc(1, sizeof *torch);
   struct torch_abi *first = NULL; /* another thread may have been faster: its table says the same */
-  if (torch && !atomic_compare_exchange_strong(&found, &first, torch)) {
-    free(torch);
-    torch = first;
-  }
-  errno = saved;
-  return torch;
+  if (torch && fill(torch, handle) && atomic_compare_exchange_strong(&found, &first, torch))
+    return torch;
+  free(torch);
+  loaded_close(handle);
+  return first;
 }
 
 bool torch_abi_cuda_stream(int32_t device_index, void **stream) {
   typedef int32_t current_stream(int32_t device_index, void **stream);
   static _Atomic(current_stream *) found;
   current_stream *current = atomic_load_explicit(&found, memory_order_acquire);
-  if (!current) {
-    int saved = errno;
-    void *handle;
-    if (loaded_open("libtorch_cuda.so", "aoti_torch_get_current_cuda_stream", &handle)) {
-      find(handle, "aoti_torch_get_current_cuda_stream", &current);
-      atomic_store_explicit(&found, current, memory_order_release);
-    }
-    errno = saved;
+  void *handle;
+  if (!current && loaded_open("libtorch_cuda.so", "aoti_torch_get_current_cuda_stream", &handle)) {
+    find(handle, "aoti_torch_get_current_cuda_stream", &current);
+    atomic_store_explicit(&found, current, memory_order_release);
   }
   return current && current(device_index, stream) == 0;
 }
 
-const char *torch_abi_what(const struct torch_abi *torch) {
+struct torch_abi_what torch_abi_what(const struct torch_abi *torch) {
+  struct torch_abi_what words = {""};
   const char *what = torch->exception_what ? torch->exception_what() : NULL;
-  return what ? what : "";
+  if (what && what[0])
+    snprintf(words.text, sizeof words.text, ": %s", what);
+  for (char *c = words.text; *c; c++)
+    if (*c == '\n')
+      *c = ' ';
+  return words;
 }

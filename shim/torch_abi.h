@@ -2,7 +2,8 @@
  *
  * The declarations are ours: torch's headers are C++ and are not needed. Each function returns 0 for success. A tensor
  * is a pointer to an at::Tensor object: the same pointer that a C++ reference is, so an at::Tensor& argument can be
- * passed as it is (borrowed). A tensor on a boxed kernel's stack is owned by the kernel, which deletes it. */
+ * passed as it is (borrowed). A tensor on a boxed kernel's stack is owned by the kernel, which deletes it. The
+ * functions below may change errno, as torch's may: the library's own entry points restore it. */
 #ifndef SGL_COMPAT_TORCH_ABI_H
 #define SGL_COMPAT_TORCH_ABI_H
 
@@ -47,7 +48,11 @@ const struct torch_abi *torch_abi_get(void);
  * no CUDA part or it fails. */
 bool torch_abi_cuda_stream(int32_t device_index, void **stream);
 
-/* The words for the thread's last failure, or "" where torch keeps none. */
-const char *torch_abi_what(const struct torch_abi *torch);
+/* Torch's words for the thread's last failure, to be put behind a message: ": the words" in one line, cut where they
+ * are long, or "" where torch keeps none. */
+struct torch_abi_what {
+  char text[512];
+};
+struct torch_abi_what torch_abi_what(const struct torch_abi *torch);
 
 #endif

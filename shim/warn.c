@@ -3,7 +3,6 @@
 #include "compat_table.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -153,7 +152,6 @@ bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site,
   int now = atomic_load_explicit(&mode, memory_order_relaxed);
   if (now == SGL_COMPAT_WARNINGS_OFF)
     return true;
-  int saved = errno;
   bool go_on = true, is_new;
   if (now != FROM_ENVIRONMENT || mode_from_environment() != SGL_COMPAT_WARNINGS_OFF) {
     uintptr_t key = key_of(call, kernel, site);
@@ -164,6 +162,5 @@ bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site,
       go_on = false;
     }
   }
-  errno = saved;
   return go_on;
 }

@@ -6,7 +6,7 @@
 #include "shim/serve.h"
 
 /* Warn about a call unless this site has warned before. `site` is the return address of the deprecated call. Returns
- * false when the hook wants the call to fail; the text is then in message. Keeps errno. */
+ * false when the hook wants the call to fail; the text is then in message. May change errno. */
 bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site, char *message, size_t message_size);
 
 #endif

@@ -9,7 +9,8 @@
  * the device that mat_a lies on, write into `output` and return before the work is done (CUDA). A fault throws
  * c10::Error, which is a std::exception; in a process without torch, std::runtime_error; in a process without a C++
  * runtime nobody could catch, so one line goes to stderr and the call returns without writing. When another loaded
- * library defines the same function (an old wheel of the kernel library), the call goes there, silently.
+ * library defines the same function (an old wheel of the kernel library), the call goes there, silently; a definition
+ * that comes before this library in the global scope is left out, since it has been passed by already (a tracer's).
  *
  * torch is not linked. Its C functions are looked up in the process when they are first needed, and again later for as
  * long as torch is not there, so this library may be loaded before torch.
@@ -37,7 +38,7 @@ extern "C" {
 typedef enum sgl_compat_status {
   SGL_COMPAT_OK = 0,
   SGL_COMPAT_ERROR_INVALID_ARGUMENT = 1, /* the message names the argument */
-  SGL_COMPAT_ERROR_NO_TORCH = 2,         /* torch is not loaded in this process: import it, then try again */
+  SGL_COMPAT_ERROR_NO_TORCH = 2,         /* no torch 2.6 or newer in this process yet: import it, then try again */
   SGL_COMPAT_ERROR_TORCH_TOO_OLD = 3,    /* this torch cannot register operators from C: it takes 2.7 or newer */
   SGL_COMPAT_ERROR_REGISTRATION = 4 /* torch refused a registration that it should take: the message has its words */
 } sgl_compat_status;
@@ -106,7 +107,8 @@ typedef struct sgl_compat_warning {
 /* What the hook answers. */
 typedef enum sgl_compat_warning_action {
   SGL_COMPAT_WARNING_SHOWN = 0, /* dealt with: print nothing */
-  SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with the text, before any work; the next call there warns again */
+  SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with the text, before any work; the next call there warns again (one
+                                   that another thread makes there during the hook goes on) */
   SGL_COMPAT_WARNING_PRINT = 2  /* print the line on stderr, as without a hook */
 } sgl_compat_warning_action;
 

@@ -1,7 +1,8 @@
-// A libtorch_cpu.so in which every call is counted. FAKE_TORCH says which release it plays: 26 has no registration from
-// C, 28 has it, 214 has the versioned entry and the words of the last failure too.
+// A libtorch_cpu.so in which every call is counted and changes errno. FAKE_TORCH says which release it plays: 23 cannot
+// throw yet, 26 has no registration from C, 28 has it, 214 has the versioned entry and the words of the last failure too.
 #include "tests/shim/fake_torch.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -19,6 +20,7 @@ struct fake_c10_error : std::runtime_error {
 };
 
 static fake_tensor *asked(void *handle) {
+  errno = 99;
   fake_tensor *tensor = static_cast<fake_tensor *>(handle);
   return tensor->broken || tensor->deleted ? nullptr : tensor;
 }
@@ -42,23 +44,30 @@ QUESTION(device_index, int32_t, tensor->device_index)
 extern "C" {
 fake_state *fake_torch_state() { return &state; }
 
-int32_t aoti_torch_dtype_bfloat16() { return FAKE_BFLOAT16; }
+int32_t aoti_torch_dtype_bfloat16() {
+  errno = 99;
+  return FAKE_BFLOAT16;
+}
 int32_t aoti_torch_dtype_float32() { return FAKE_FLOAT32; }
 int32_t aoti_torch_device_type_cpu() { return FAKE_CPU; }
 int32_t aoti_torch_device_type_cuda() { return FAKE_CUDA; }
 
 int32_t aoti_torch_delete_tensor_object(void *handle) {
+  errno = 99;
   static_cast<fake_tensor *>(handle)->deleted++;
   return 0;
 }
 
+#if FAKE_TORCH >= 26
 void aoti_torch_check(bool condition, const char *, const char *, uint32_t, const char *message) {
   if (!condition)
     throw fake_c10_error(message);
 }
+#endif
 
 #if FAKE_TORCH >= 28
 static fake_library *add(const char *kind, const char *space, const char *key) {
+  errno = 99;
   fake_library *library = &state.libraries[state.libraries_count++];
   std::snprintf(library->kind, sizeof library->kind, "%s", kind);
   std::snprintf(library->space, sizeof library->space, "%s", space);
@@ -112,6 +121,6 @@ int32_t torch_library_impl(void *handle, const char *name, fake_boxed *kernel, u
   return implement(handle, name, kernel, abi_version);
 }
 
-const char *torch_exception_get_what_without_backtrace() { return "the fake says why"; }
+const char *torch_exception_get_what_without_backtrace() { return "the fake says\nwhy"; }
 #endif
 }

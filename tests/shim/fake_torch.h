@@ -1,4 +1,4 @@
-/* The stand-in for torch that the unit tests load: fake_torch.cc, built three times as the torch of different years. */
+/* The stand-in for torch that the unit tests load: fake_torch.cc, built four times as the torch of different years. */
 #ifndef SGL_TESTS_FAKE_TORCH_H
 #define SGL_TESTS_FAKE_TORCH_H
 

@@ -222,6 +222,75 @@ def test_old_wheel_keeps_its_kernels():
     assert run(program, "registered", COMPAT, wheel) == ("common_ops.abi3.so\n" * 2, "")
 
 
+TRACER = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+typedef void function(void *, const void *, const void *);
+#define NAME "_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_"
+void trace(void *, const void *, const void *) __asm__(NAME);
+void trace(void *output, const void *mat_a, const void *mat_b) {
+  puts("traced");
+  ((function *)dlsym(RTLD_NEXT, NAME))(output, mat_a, mat_b);
+  puts("back");
+}
+"""
+
+
+def test_tracer_before_us():
+    """An interposed function that calls the next one gets ours, not itself again."""
+    tracer = compiled("tracer.so", TRACER, "-shared", "-ldl", compiler=CC)
+    program = compiled("traced", CONSUMER, *linked())
+    output, errors = run(program, LD_PRELOAD=str(tracer))
+    lines = output.splitlines()
+    assert lines[0] == "traced" and lines.count("traced") == 1, output
+    expect_served("\n".join(lines[1:]), errors.replace("called from tracer.so", "called from traced"))
+
+
+def test_address_in_a_fixed_program():
+    """A program that is not position-independent and takes the function's address has a symbol of its own for it."""
+    call = "dsv3_router_gemm(tensor(), tensor(), tensor());"
+    pointer = "void (*volatile function)(at::Tensor &, const at::Tensor &, const at::Tensor &) = dsv3_router_gemm; " + call.replace("dsv3_router_gemm", "function")
+    program = compiled("fixed", CONSUMER.replace(call, pointer), "-fno-pie", "-no-pie", "-fno-PIC", *linked())
+    own = [line for line in run("readelf", "--dyn-syms", "-W", program)[0].splitlines() if "_Z16dsv3_router_gemm" in line]
+    assert len(own) == 1 and int(own[0].split()[1], 16) != 0, own
+    expect_served(*run(program))
+
+
+def test_wheel_is_kept():
+    """What calls are forwarded to stays loaded when its owner lets it go, however it was found."""
+    wheel = compiled("gone_common_ops.so", OLD_WHEEL, "-shared")
+    program = compiled("wheel_goes", """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+void router(void *, const void *, const void *) __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
+int main(int argc, char **argv) {
+  void *wheel = dlopen(argv[1], RTLD_NOW | (argc > 2 ? RTLD_GLOBAL : RTLD_LOCAL));
+  int *calls = (int *)dlsym(wheel, "calls");
+  router(0, 0, 0);
+  dlclose(wheel);
+  router(0, 0, 0);
+  return *calls == 2 ? 0 : 1;
+}
+""", *linked("-ldl"), compiler=CC)
+    assert run(program, wheel) == ("", "")
+    assert run(program, wheel, "global") == ("", "")
+    # Loaded by hand, with the wheel before it in the global scope: nothing of a wheel that is gone is called.
+    program = compiled("wheel_goes_first", """#define _GNU_SOURCE
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+  void *compat = dlopen(argv[1], RTLD_NOW), *wheel = dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL);
+  void (*router)(void *, const void *, const void *) =
+      (void (*)(void *, const void *, const void *))dlsym(compat, "_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
+  router(0, 0, 0);
+  dlclose(wheel);
+  router(0, 0, 0);
+  return argc - 3;
+}
+""", "-ldl", compiler=CC)
+    output, errors = run(program, COMPAT, wheel, SGL_KERNEL_COMPAT_WARN="off")
+    assert output == "" and errors.count("a call did nothing") == 2, errors
+
+
 def test_two_copies_of_us():
     """One in the global scope, another copy loaded later: they must not call each other for ever."""
     copy = WORK / "copy"
@@ -240,6 +309,8 @@ int main(int, char **argv) {
 def test_nobody_to_catch():
     """No C++ runtime in the process: one line, and the call returns without having written."""
     program = compiled("plain_c", """
+#include <errno.h>
+#include <unistd.h>
 void router(void *, const void *, const void *) __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
 int main(void) {
   static long output[16];
@@ -247,12 +318,15 @@ int main(void) {
   for (int i = 0; i < 16; i++)
     if (output[i])
       return 1;
-  return 0;
+  close(2); /* the line cannot be written */
+  errno = 7;
+  router(output, output, output);
+  return errno == 7 ? 0 : 2;
 }
 """, *linked(), compiler=CC)
     assert not [value for tag, value in dynamic(program) if tag == "NEEDED" and "stdc++" in value]
     output, errors = run(program, SGL_KERNEL_COMPAT_WARN="off")
-    assert output == "" and errors.count("\n") == 1 and "dsv3_router_gemm did nothing" in errors and "torch" in errors, errors
+    assert output == "" and errors.count("\n") == 1 and "a call did nothing" in errors and "dsv3_router_gemm" in errors and "torch" in errors, errors
 
 
 def main():

@@ -100,7 +100,7 @@ static void refused(void) {
   char message[500];
   state->fail_fragment = 1;
   EXPECT(sgl_compat_register_op("dsv3_router_gemm", message, sizeof message) == SGL_COMPAT_ERROR_REGISTRATION);
-  EXPECT_CONTAINS(message, "the fake says why");
+  EXPECT_CONTAINS(message, ": the fake says why");
   EXPECT(state->libraries_count == 0);
   state->fail_fragment = 0;
   state->fail_impl_after = 2; /* the CPU kernel */
@@ -115,6 +115,13 @@ static void refused(void) {
   EXPECT(sgl_compat_register_op("dsv3_router_gemm", message, sizeof message) == SGL_COMPAT_OK); /* tried once more */
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_REGISTERED);
 }
+static void refused_without_a_word(void) {
+  struct fake_state *state = world_torch("fake_torch28");
+  char message[500];
+  state->fail_impl_after = 1;
+  EXPECT(sgl_compat_register_op("dsv3_router_gemm", message, sizeof message) == SGL_COMPAT_ERROR_REGISTRATION);
+  EXPECT(strcmp(message, "torch refuses the CUDA kernel of sgl_kernel::dsv3_router_gemm") == 0);
+}
 static void first_failure_is_told(void) {
   struct fake_state *state = world_torch("fake_torch");
   char message[500];
@@ -126,6 +133,7 @@ static void first_failure_is_told(void) {
 }
 static void failures(void) {
   world_child(refused);
+  world_child(refused_without_a_word);
   world_child(first_failure_is_told);
 }
 
@@ -139,6 +147,12 @@ static void no_torch_then_torch(void) {
   EXPECT(world_torch("fake_torch") != NULL);
   EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_OK);
 }
+static void torch_is_very_old(void) {
+  EXPECT(world_torch("fake_torch23") != NULL);
+  char message[500];
+  EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_ERROR_NO_TORCH);
+  EXPECT_CONTAINS(message, "no torch 2.6 or newer");
+}
 static void torch_is_old(void) {
   EXPECT(world_torch("fake_torch26") != NULL);
   char message[500];
@@ -148,6 +162,7 @@ static void torch_is_old(void) {
 static void unavailable(void) {
   world_child(no_torch_then_torch);
   world_child(torch_is_old);
+  world_child(torch_is_very_old);
 }
 
 static pthread_barrier_t start;
@@ -210,7 +225,9 @@ static void computes(void) {
   struct world_operands operands;
   world_router(&operands);
   struct boxed_call call = prepare(state, "CPU", "dsv3_router_gemm", &operands);
+  errno = 7;
   EXPECT(!world_throws(make_call, &call));
+  EXPECT(errno == 7);
   EXPECT(world_router_done(&operands));
   EXPECT(each_deleted(&operands, 1));
   world_fused_a(&operands);
@@ -226,7 +243,9 @@ static void kernel_refuses(void) {
   world_router(&operands);
   operands.tensor[1].dtype = FAKE_FLOAT16;
   struct boxed_call call = prepare(state, "CPU", "dsv3_router_gemm", &operands);
+  errno = 7;
   EXPECT(world_throws(make_call, &call));
+  EXPECT(errno == 7);
   EXPECT_CONTAINS(world_type, "fake_c10_error");
   EXPECT(world_what[0] != '\0');
   EXPECT(each_deleted(&operands, 1));
@@ -287,7 +306,9 @@ static void meta_does_nothing(void) {
   struct world_operands operands;
   world_router(&operands);
   struct boxed_call call = prepare(state, "Meta", "dsv3_router_gemm", &operands);
+  errno = 7;
   EXPECT(!world_throws(make_call, &call));
+  EXPECT(errno == 7);
   EXPECT(operands.output[0] == 0.0f);
   EXPECT(each_deleted(&operands, 1));
 }

@@ -10,6 +10,7 @@
 
 #include "sgl_kernel_jit/sgl_kernel_jit.h"
 #include <ATen/core/Tensor.h>
+#include <atomic>
 #include <c10/util/Exception.h>
 #include <cstdint>
 #include <dlfcn.h>
@@ -18,20 +19,29 @@ namespace sgl_kernel_jit {
 namespace detail {
 
 /* PyTorch's C function for the current stream lives in libtorch_cuda, which a CPU-only build does not have and to which
- * a header cannot link. It is found by name: in what the caller is linked to, else in the loaded libtorch_cuda. */
+ * a header cannot link. It is found by name: in what the caller is linked to, else in the loaded libtorch_cuda, which
+ * then stays loaded. Found once, and looked up again only while PyTorch's CUDA part is not there. */
 inline void *current_cuda_stream(int32_t device_index) {
-  using get_stream = int32_t (*)(int32_t, void **);
-  static const char name[] = "aoti_torch_get_current_cuda_stream";
-  void *found = dlsym(RTLD_DEFAULT, name);
-  if (!found) {
-    if (void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD))
-      found = dlsym(library, name);
+  using get_stream = int32_t(int32_t, void **);
+  static std::atomic<get_stream *> found{nullptr};
+  get_stream *get = found.load(std::memory_order_acquire);
+  if (!get) {
+    static const char name[] = "aoti_torch_get_current_cuda_stream";
+    void *function = dlsym(RTLD_DEFAULT, name);
+    if (!function) {
+      if (void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD)) {
+        function = dlsym(library, name);
+        if (!function)
+          dlclose(library);
+      }
+    }
+    TORCH_CHECK(function, "sgl_kernel_jit: the tensors are on a CUDA device, but libtorch_cuda with ", name,
+                " is not loaded");
+    get = reinterpret_cast<get_stream *>(function);
+    found.store(get, std::memory_order_release);
   }
-  TORCH_CHECK(found, "sgl_kernel_jit: the tensors are on a CUDA device, but libtorch_cuda with ", name,
-              " is not loaded");
   void *stream = nullptr;
-  TORCH_CHECK(reinterpret_cast<get_stream>(found)(device_index, &stream) == 0,
-              "sgl_kernel_jit: PyTorch has no current stream for cuda:", device_index);
+  TORCH_CHECK(get(device_index, &stream) == 0, "sgl_kernel_jit: PyTorch has no current stream for cuda:", device_index);
   return stream;
 }
 
