@@ -34,7 +34,7 @@ endif
 # --- what is needed ---------------------------------------------------------------------------------------------------
 
 PACKAGES := gcc g++ make pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
-            libcunit1-dev libcyaml-dev libhyperscan-dev libelf-dev libarchive-dev libtree-sitter-dev libgit2-dev \
+            libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libtree-sitter-dev libgit2-dev \
             libjansson-dev libxxhash-dev
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
