@@ -19,12 +19,11 @@ static void *own_symbol(void *handle, const struct link_map *module, const char 
   return module_of(address) == module ? address : NULL;
 }
 
-/* The definition in one library, if it is somebody else's. Two copies of this library would call each other for ever.
- */
+/* The definition in one library, if that is neither this one nor a copy of it: two would call each other for ever. */
 static void *foreign_symbol(void *handle, const char *name, const struct link_map *passed_by) {
   struct link_map *module;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &module) != 0 || module == module_of((const void *)foreign_symbol) ||
-      module == passed_by || own_symbol(handle, module, "sgl_compat_version"))
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &module) != 0 || module == passed_by ||
+      own_symbol(handle, module, "sgl_compat_version"))
     return NULL;
   return own_symbol(handle, module, name);
 }

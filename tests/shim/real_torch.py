@@ -1,11 +1,11 @@
 """The checks of test_real_torch.py that run inside a real torch.
 
-usage: real_torch.py LIB_DIR CONSUMER_SO OLD_WHEEL_SO HEADER_SO SCENARIO
+usage: real_torch.py LIB_DIR CONSUMER_SO OLD_WHEEL_SO HEADER_SO CUDA_SO SCENARIO
 
 One process for each scenario, since torch keeps what was registered. Closing line: "SCENARIO: N passed, N failed"."""
 import ctypes, os, sys, tempfile, traceback
 
-LIB, CONSUMER, OLD_WHEEL, HEADER, SCENARIO = sys.argv[1:]
+LIB, CONSUMER, OLD_WHEEL, HEADER, CUDA, SCENARIO = sys.argv[1:]
 REGISTERED, ALREADY_DEFINED = 1, 2  # sgl_compat_op_state
 OK, NO_TORCH = 0, 2  # sgl_compat_status
 SHOWN, RAISE = 0, 1  # sgl_compat_warning_action
@@ -153,6 +153,38 @@ def main_errors():
     assert "output is not a dense tensor" in torch.ops.consumer.undefined_error(a)
 
 
+def main_odd_tensors():
+    """Nothing is computed on a layout that the kernels do not read, and nothing is written."""
+    a, w, _ = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    shifted = torch.zeros(2 * 7168 + 1, dtype=torch.bfloat16)[1:].view(2, 7168)
+    odd = {
+        "packed row-major": [(output, a.t().contiguous().t(), w), (output, torch.zeros(2, 14336, dtype=torch.bfloat16)[:, ::2], w),
+                             (output, a[:1].expand(2, 7168), w), (torch.zeros(1, 256).expand(2, 256), a, w), (torch.zeros(2, 1).expand(2, 256), a, w)],
+        "2 dimensions": [(torch.tensor(1.0), a, w), (output, torch.tensor(1.0, dtype=torch.bfloat16), w), (output, a.view(2, 1, 1, 7168), w)],
+        "multiple of 16 bytes": [(output, shifted, w), (torch.zeros(513)[1:].view(2, 256), a, w)],
+        "must not overlap": [(w.view(torch.float32).view(-1)[:512].view(2, 256), a, w)],
+    }
+    before = w.clone()
+    for part, calls in odd.items():
+        for call in calls:
+            for op in (torch.ops.sgl_kernel.dsv3_router_gemm, torch.ops.consumer.router):
+                assert_raises(RuntimeError, part, op, *call)
+            assert torch.equal(w, before)
+    assert not output.any()
+    for op in (torch.ops.sgl_kernel.dsv3_router_gemm, torch.ops.consumer.router):
+        # The dispatcher refuses these itself; as C++ arguments they arrive.
+        for tensor in (output.to_sparse(), output.to_sparse_csr()):
+            assert_raises(RuntimeError, "dsv3_router_gemm", op, tensor, a, w)
+        needs_grad = [t.clone().requires_grad_() for t in (output, a, w)]
+        op(*needs_grad)
+        assert_close(needs_grad[0].detach(), a.double() @ w.double().t())
+        stepped = torch.as_strided(a.clone(), (1, 7168), (2**60, 1))  # the stride of a dimension of size 1 does not count
+        one = torch.zeros(1, 256)
+        op(one, stepped, w)
+        assert_close(one, a[:1].double() @ w.double().t())
+
+
 def main_keeps_no_reference():
     a, w, _ = operands(2, 256, 7168)
     output, wrong = torch.zeros(2, 256), a.float()
@@ -294,8 +326,26 @@ def cpu_is_an_error():
 # --- the C++ face of the JIT library ----------------------------------------------------------------------------------
 
 
-def header_on_real_tensors():
+def header_finds_the_stream_once():
+    """A stand-in for the part of torch that is not here: looked up until it is there, then held once."""
     torch.ops.load_library(HEADER)
+    libc = ctypes.CDLL(None)
+    libc.dlopen.restype = ctypes.c_void_p
+    libc.dlopen.argtypes, libc.dlclose.argtypes = (ctypes.c_char_p, ctypes.c_int), (ctypes.c_void_p,)
+    loaded = lambda: libc.dlopen(b"libtorch_cuda.so", os.RTLD_LAZY | os.RTLD_NOLOAD)
+    for _ in range(2):
+        assert_raises(RuntimeError, "libtorch_cuda", torch.ops.header.stream, 3)
+    handle = libc.dlopen(CUDA.encode(), os.RTLD_NOW)
+    assert handle and [torch.ops.header.stream(device) for device in range(3)] == [5, 6, 7]
+    assert_raises(RuntimeError, "cuda:-1", torch.ops.header.stream, -1)
+    libc.dlclose(handle)
+    assert loaded() == handle and torch.ops.header.stream(0) == 5
+    libc.dlclose(handle)  # what loaded() took
+    libc.dlclose(handle)  # and what the header holds: nothing is left
+    assert loaded() is None
+
+
+def header_on_real_tensors():
     a, w, want = operands(3, 256, 7168)
     output = torch.zeros(3, 256)
     torch.ops.header.router(output, a, w)

@@ -39,7 +39,8 @@ def main():
         print("real_torch: 0 passed, 0 failed, 1 skipped")
         return 0
     WORK.mkdir(parents=True, exist_ok=True)
-    extensions = [compiled("torch_consumer", "-lsgl_kernel_compat"), compiled("torch_old_wheel"), compiled("torch_header", "-lsgl_kernel_jit")]
+    extensions = [compiled("torch_consumer", "-lsgl_kernel_compat"), compiled("torch_old_wheel"), compiled("torch_header", "-lsgl_kernel_jit"),
+                  compiled("torch_cuda", "-Wl,-soname,libtorch_cuda.so")]
     passed, failed = sum(e is not None for e in extensions), sum(e is None for e in extensions)
     for scenario, backend in SCENARIOS.items():
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SGL_KERNEL_")}

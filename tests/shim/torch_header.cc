@@ -13,7 +13,12 @@ static void fused_a(at::Tensor output, const at::Tensor &mat_a, const at::Tensor
   sgl_kernel_jit::dsv3_fused_a_gemm(output, mat_a, mat_b);
 }
 
+static int64_t stream(int64_t device) {
+  return reinterpret_cast<int64_t>(sgl_kernel_jit::detail::current_cuda_stream(static_cast<int32_t>(device)));
+}
+
 TORCH_LIBRARY(header, m) {
+  m.def("stream(int device) -> int", stream);
   m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
   m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
 }
