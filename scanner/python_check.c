@@ -150,16 +150,36 @@ static bool starts_line(const struct py_tree *tree, py_id leaf) {
   return false;
 }
 
+/* Between two tokens only blanks, newlines and a backslash right before a newline may stand. */
+static bool is_gap(const uint8_t *bytes, uint32_t from, uint32_t to, uint32_t *offset) {
+  for (uint32_t i = from; i < to; i++) {
+    uint8_t c = bytes[i];
+    bool joins = c == '\\' && i + 1 < to && (bytes[i + 1] == '\n' || (bytes[i + 1] == '\r' && i + 2 < to));
+    if (!joins && !py_blank(c) && c != '\n' && c != '\r') {
+      *offset = i;
+      return false;
+    }
+  }
+  return true;
+}
+
 /* The grammar skips a newline where none may stand. Outside of brackets only a statement starts a line. */
-static const char *check_newlines(const struct py_tree *tree, uint32_t *offset) {
-  uint32_t end = 0;
+static const char *check_gaps(const struct py_tree *tree, uint32_t *offset) {
+  uint32_t end = tree->start;
   unsigned depth = 0;
   for (py_id node = 0; node < tree->count; node++) {
+    if (py_kind(tree, node) == PY_FORMAT_SPECIFIER) { /* free text */
+      end = tree->nodes[node].end;
+      node = py_subtree_end(tree, node) - 1;
+      continue;
+    }
     if (py_first(tree, node) || tree->nodes[node].start == tree->nodes[node].end)
       continue;
     const struct py_node *leaf = &tree->nodes[node];
+    if (leaf->start > end && !is_gap(tree->bytes, end, leaf->start, offset))
+      return "a character stands where none may";
     uint8_t c = leaf->kind == PY_TOKEN && leaf->end == leaf->start + 1 ? tree->bytes[leaf->start] : 0;
-    if (depth == 0 && end && leaf->start > end && memchr(tree->bytes + end, '\n', leaf->start - end)) {
+    if (depth == 0 && end > tree->start && leaf->start > end && memchr(tree->bytes + end, '\n', leaf->start - end)) {
       const uint8_t *newline = memchr(tree->bytes + end, '\n', leaf->start - end);
       const uint8_t *before = newline - (newline[-1] == '\r');
       *offset = leaf->start;
@@ -172,7 +192,7 @@ static const char *check_newlines(const struct py_tree *tree, uint32_t *offset) 
       depth--;
     end = leaf->end;
   }
-  return NULL;
+  return is_gap(tree->bytes, end, tree->end, offset) ? NULL : "a character stands where none may";
 }
 
 /* --- strings and numbers ------------------------------------------------------------------------------------------ */
@@ -342,6 +362,11 @@ static const char *check_node(const struct py_tree *tree, py_id node, uint32_t *
     return check_parameters(tree, node);
   case PY_IDENTIFIER:
     return is_keyword(tree, node) ? "a keyword stands where a name must" : NULL;
+  case PY_ASSIGNMENT: {
+    py_id right = py_field(tree, node, PY_FIELD_RIGHT);
+    bool chained = above == PY_ASSIGNMENT || (right && py_kind(tree, right) == PY_ASSIGNMENT);
+    return chained && py_field(tree, node, PY_FIELD_TYPE) ? "a chained assignment has an annotation" : NULL;
+  }
   case PY_NAMED_EXPRESSION:
     return above == PY_EXPRESSION_STATEMENT ? ":= stands alone" : NULL;
   case PY_AS_PATTERN:
@@ -363,5 +388,5 @@ const char *py_check(const struct py_tree *tree, uint32_t *offset) {
     if (why)
       return why;
   }
-  return check_newlines(tree, offset);
+  return check_gaps(tree, offset);
 }

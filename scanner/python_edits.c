@@ -364,6 +364,12 @@ static void edit_qualified(struct py_unit *unit, const struct py_use *use) {
   free(text);
 }
 
+/* Where a new import goes. */
+struct place {
+  py_id block;
+  struct py_use *use;
+};
+
 /* By statement, then imports in their order before qualified uses in theirs. */
 static int compare_uses(const void *left, const void *right) {
   const struct py_use *a = *(const struct py_use *const *)left, *b = *(const struct py_use *const *)right;
@@ -403,7 +409,32 @@ static size_t list_added(struct py_unit *unit, const struct py_use *const *uses,
   return used;
 }
 
-void py_edits_make(struct py_unit *unit, const struct py_uses *uses) {
+static int compare_places(const void *left, const void *right) {
+  const struct place *a = left, *b = right;
+  if (a->block != b->block)
+    return a->block < b->block ? -1 : 1;
+  if (a->use->symbol != b->use->symbol)
+    return a->use->symbol < b->use->symbol ? -1 : 1;
+  return (a->use->statement > b->use->statement) - (a->use->statement < b->use->statement);
+}
+
+/* Two statements of one block may bind what one name is reached through; the new import follows the first of them. */
+static void share_statements(struct py_unit *unit, struct py_uses *uses) {
+  struct place *places = scan_alloc(NULL, uses->count * sizeof *places);
+  size_t count = 0;
+  for (size_t i = 0; i < uses->count; i++)
+    if (uses->list[i].verdict == VERDICT_REWRITE && uses->list[i].kind == PY_USE_QUALIFIED)
+      places[count++] = (struct place){py_parent(&unit->tree, uses->list[i].statement), &uses->list[i]};
+  if (count)
+    qsort(places, count, sizeof *places, compare_places);
+  for (size_t i = 1; i < count; i++)
+    if (places[i].block == places[i - 1].block && same_text(unit, places[i].use, places[i - 1].use))
+      places[i].use->statement = places[i - 1].use->statement;
+  free(places);
+}
+
+void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
+  share_statements(unit, uses);
   const struct py_use **list = scan_alloc(NULL, uses->count * sizeof(const struct py_use *));
   struct added *added = scan_alloc(NULL, uses->count * sizeof *added);
   size_t count = 0;

@@ -240,6 +240,7 @@ struct py_node {
 
 struct py_tree {
   const uint8_t *bytes;
+  uint32_t start, end; /* of the text in the bytes */
   struct py_node *nodes;
   uint32_t count;
   bool broken;         /* the grammar could not place some of the text */
@@ -597,7 +598,7 @@ struct py_layout py_layout(struct py_unit *unit, py_id statement);
 
 /* --- python_edits.c ----------------------------------------------------------------------------------------------- */
 
-void py_edits_make(struct py_unit *unit, const struct py_uses *uses);
+void py_edits_make(struct py_unit *unit, struct py_uses *uses);
 
 /* --- python_notebook.c -------------------------------------------------------------------------------------------- */
 

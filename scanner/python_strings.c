@@ -82,6 +82,14 @@ void py_comment(struct py_unit *unit, size_t start, size_t end) {
   py_mentions(unit, unit->source.bytes + start, NULL, start, end - start);
 }
 
+/* The call whose argument the node is, through a keyword. */
+static py_id argument_of(const struct py_tree *tree, py_id node) {
+  py_id parent = py_parent(tree, node);
+  if (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT)
+    parent = py_parent(tree, parent);
+  return py_kind(tree, parent) == PY_ARGUMENT_LIST ? py_parent(tree, parent) : 0;
+}
+
 /* --- what a string is for ----------------------------------------------------------------------------------------- */
 
 /* Words of the names of functions that print, log, warn or raise, and of keywords that hold text for people. */
@@ -173,6 +181,17 @@ static bool is_key(const struct py_tree *tree, py_id string) {
          py_kind(tree, parent) == PY_SUBSCRIPT;
 }
 
+/* The schema or name of an operator that is registered: of another namespace when this is asked. */
+static bool is_registration(const struct py_tree *tree, py_id string) {
+  static const char *const names[] = {"define",          "impl",         "custom_op", "register_fake",
+                                      "register_kernel", "impl_abstract"};
+  py_id call = argument_of(tree, string), name = call ? py_call_name(tree, call) : 0;
+  for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+    if (py_is(tree, name, names[i]))
+      return true;
+  return false;
+}
+
 static bool is_sentence(const struct py_string *string) {
   unsigned words = 0;
   for (size_t i = 0; i < string->size; i++)
@@ -208,14 +227,6 @@ static const char *owner_path(struct py_unit *unit, py_id node) {
       path = py_text_copy(&unit->arena, path, length - tail);
   }
   return py_is_owner(path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
-}
-
-/* The call whose argument the node is, through a keyword. */
-static py_id argument_of(const struct py_tree *tree, py_id node) {
-  py_id parent = py_parent(tree, node);
-  if (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT)
-    parent = py_parent(tree, parent);
-  return py_kind(tree, parent) == PY_ARGUMENT_LIST ? py_parent(tree, parent) : 0;
 }
 
 /* In which module or namespace does a call, comparison or index look up the expression `node`? NULL: in none of ours.
@@ -365,7 +376,9 @@ static void gather_variable(struct py_unit *unit, struct named_list *names, py_i
   uint32_t i = py_lookup(&unit->scopes, unit->scopes.of[variable], py_node_name(&unit->scopes, variable), &deferred);
   for (; i != PY_NO_BINDING; i = unit->scopes.bindings[i].next) {
     const struct py_binding *binding = &unit->scopes.bindings[i];
-    if (binding->kind == PY_BIND_LOOP && binding->value)
+    /* A loop gives the name its values inside of it. */
+    if (binding->kind == PY_BIND_LOOP && binding->value &&
+        py_within(tree, variable, py_kind(tree, binding->statement) == PY_FOR_STATEMENT ? binding->statement : 0))
       gather(unit, names, binding->value, path, 1);
     else if (binding->kind == PY_BIND_PARAMETER)
       gather_parameter(unit, names, binding, path);
@@ -582,7 +595,7 @@ static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct
   }
   if (uses->count > before || (!spoken && use_program(unit, uses, node, string)))
     return;
-  if (spoken || string->fields || (is_sentence(string) && !is_key(tree, node)))
+  if (spoken || string->fields || (is_sentence(string) && !is_key(tree, node) && !is_registration(tree, node)))
     py_mentions(unit, string->bytes, string->at, 0, string->size);
 }
 

@@ -133,6 +133,8 @@ void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_
     tree->refused = "it is larger than 2 GiB";
     return;
   }
+  tree->start = (uint32_t)start;
+  tree->end = (uint32_t)size;
   TSParser *parser = ts_parser_new();
   ts_parser_set_language(parser, tree_sitter_python());
   TSTree *parsed = parse(parser, bytes + start, size - start);

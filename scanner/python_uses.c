@@ -247,6 +247,14 @@ static void collect_case(struct py_unit *unit, struct py_uses *uses, py_id node)
     add_reference(unit, uses, node, word, value);
 }
 
+/* Is the identifier itself what is bound: a parameter, a target? */
+static bool is_binding(const struct py_unit *unit, py_id node) {
+  for (uint32_t i = 0; i < unit->scopes.bindings_count; i++)
+    if (unit->scopes.bindings[i].node == node)
+      return true;
+  return false;
+}
+
 /* A name that nothing but a star import of the package can have brought in. */
 static void collect_starred(struct py_unit *unit, struct py_uses *uses, py_id node) {
   const struct py_tree *tree = &unit->tree;
@@ -259,7 +267,8 @@ static void collect_starred(struct py_unit *unit, struct py_uses *uses, py_id no
       (above == PY_KEYWORD_ARGUMENT && field == PY_FIELD_NAME) || above == PY_DOTTED_NAME ||
       above == PY_GLOBAL_STATEMENT || above == PY_NONLOCAL_STATEMENT || above == PY_KEYWORD_PATTERN ||
       !py_index_name(unit->scan, tree->bytes + tree->nodes[node].start, length) ||
-      py_lookup(&unit->scopes, unit->scopes.of[node], py_node_name(&unit->scopes, node), &deferred) != PY_NO_BINDING)
+      py_lookup(&unit->scopes, unit->scopes.of[node], py_node_name(&unit->scopes, node), &deferred) != PY_NO_BINDING ||
+      is_binding(unit, node))
     return;
   const char *name = text_of(unit, node);
   for (uint32_t i = 0; i < unit->scopes.stars_count; i++) {
