@@ -242,7 +242,10 @@ void cxx_add_reference(struct cxx_unit *unit, const struct items *s, int at) {
   int next = at + 1, close = -1;
   if (next < s->count && is(s->list[next], '<'))
     close = cxx_forward_angle(s, next, s->count);
-  bool arguments = close > 0 && close + 1 < s->count && is(s->list[close + 1], '(');
+  const struct cxx_item *behind = close > 0 && close + 1 < s->count ? s->list[close + 1] : NULL;
+  /* Were the angles comparisons, an operand would stand behind them. */
+  bool arguments = close > 0 && (!behind || is(behind, '(') || is(behind, ')') || is(behind, ',') || is(behind, '}') ||
+                                 is(behind, CXX_LAUNCH));
   if (arguments && !cxx_index_name(unit->scan, s->list[at]->name)->is_template) {
     cxx_add_use(unit, s, at, CXX_ROLE_OTHER, NULL); /* a template, which the removed function is not */
     return;

@@ -10,18 +10,21 @@ struct cxx_string {
   uint32_t length;
 };
 
+enum { CXX_SHAPES_UNKNOWN, CXX_SHAPES_NOTHING, CXX_SHAPES_SCOPES };
+
 struct cxx_macro {
   struct cxx_macro *next; /* in its bucket */
   struct cxx_string name, body;
   struct cxx_string *parameters;
   uint16_t parameters_count;
   bool function_like, variadic, defined;
+  uint8_t shapes;  /* cxx_unit.c */
   bool measured;   /* cxx_limits.c */
   double weight;   /* tokens of its own that a use becomes */
   double *repeats; /* how often each parameter comes out */
 };
 
-#define CXX_MACRO_BUCKETS 1024
+#define CXX_MACRO_BUCKETS 4096
 
 /* The macros that are defined at one place of a translation unit. Bodies are not copied: the bytes have to stay. */
 struct cxx_macros {

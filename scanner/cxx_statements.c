@@ -119,7 +119,7 @@ bool cxx_other_thing(const struct items *s, int at) {
   if (before && keyword(before, KW_template) && at > 1 && (is(s->list[at - 2], '.') || is(s->list[at - 2], CXX_ARROW)))
     return true;
   return after && (is(after, CXX_SCOPE) || is(after, '.') || is(after, CXX_ARROW) || is(after, CXX_STEP) ||
-                   is(after, CXX_ASSIGN));
+                   is(after, CXX_ASSIGN) || is(after, CXX_LAUNCH));
 }
 
 static bool names_type(const struct items *s, int at) {

@@ -268,15 +268,57 @@ static void slice_found(void *user, size_t offset, const struct catalog_symbol *
   program_found(slice->strings, slice->start + offset, symbol);
 }
 
-/* Does a statement that imports start at `at`? */
-static bool starts_import(const struct cxx_text *text, size_t at) {
+static size_t skip_blanks(const struct cxx_text *text, size_t at) {
   while (at < text->size && (text->value[at] == ' ' || text->value[at] == '\t'))
     at++;
-  static const char *const starts[] = {"import ", "from ", NULL};
-  for (const char *const *start = starts; *start; start++)
-    if (text->size - at > strlen(*start) && memcmp(text->value + at, *start, strlen(*start)) == 0)
+  return at;
+}
+
+/* Past the word when it stands at `at`; else 0. */
+static size_t take_word(const struct cxx_text *text, size_t at, const char *wanted) {
+  size_t length = strlen(wanted);
+  bool there = text->size - at >= length && memcmp(text->value + at, wanted, length) == 0 &&
+               (at + length == text->size || !text_word_byte(text->value[at + length]));
+  return there ? at + length : 0;
+}
+
+/* Past a.b.c, which may be empty. */
+static size_t take_path(const struct cxx_text *text, size_t at) {
+  at = skip_blanks(text, at);
+  while (at < text->size && (text_word_byte(text->value[at]) || text->value[at] == '.'))
+    at++;
+  return at;
+}
+
+/* Is there an import statement at `at`, and nothing else on its line? Prose that begins with "import" or "from" is
+ * none.
+ */
+static bool starts_import(const struct cxx_text *text, size_t at) {
+  at = skip_blanks(text, at);
+  size_t next = take_word(text, at, "from");
+  if (next) {
+    next = skip_blanks(text, take_path(text, next));
+    at = next;
+  }
+  next = take_word(text, at, "import");
+  if (!next)
+    return false;
+  for (at = skip_blanks(text, next);;) {
+    if (at < text->size && (text->value[at] == '(' || text->value[at] == '*'))
       return true;
-  return false;
+    next = take_path(text, at);
+    if (next == at)
+      return false;
+    at = skip_blanks(text, next);
+    next = take_word(text, at, "as");
+    if (next)
+      at = skip_blanks(text, take_path(text, next));
+    if (at == text->size || strchr("\n\r;#'\"", text->value[at]))
+      return true;
+    if (text->value[at] != ',')
+      return false;
+    at = skip_blanks(text, at + 1);
+  }
 }
 
 /* A program: some line imports, or a shell command gives one to -c. */
@@ -431,6 +473,24 @@ static void find_mentions(struct cxx_unit *unit, size_t start, size_t end) {
   }
 }
 
+/* The old mangled name as a word of code: a C declaration, #pragma weak. */
+static void find_mangled_word(struct cxx_unit *unit, uint32_t at) {
+  const struct cxx_token *token = token_at(unit, at);
+  if (token->end - token->start < 3 || unit->tokens.bytes[token->start] != '_' ||
+      unit->tokens.bytes[token->start + 1] != 'Z')
+    return;
+  for (unsigned i = 0; i < unit->scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &unit->scan->catalog->symbols[i];
+    if (!*symbol->cxx.mangled || !word(unit, at, symbol->cxx.mangled) ||
+        !catalog_is_removed(symbol, CATALOG_LAYER_CXX, unit->platform, unit->scan->options.kernel))
+      continue;
+    uint32_t line, column;
+    cxx_unit_position(unit, token->start, &line, &column);
+    result_find(unit->result, line, column, symbol, VERDICT_REPORT, EVIDENCE_LEXICAL, LEVEL_ERROR, "%s",
+                "uses the removed function by its mangled name; change it by hand");
+  }
+}
+
 static bool in_include(const struct cxx_unit *unit, uint32_t token) {
   while (token > 0 && unit->tokens.list[token].kind != CXX_HASH)
     token--;
@@ -442,6 +502,8 @@ void cxx_strings_find(struct cxx_unit *unit) {
   struct strings s = {.unit = unit};
   for (uint32_t at = 0; at < unit->tokens.count; at++) {
     const struct cxx_token *token = &unit->tokens.list[at];
+    if (token->kind == CXX_WORD)
+      find_mangled_word(unit, at);
     if (token->kind != CXX_STRING || ((token->flags & CXX_DIRECTIVE) && in_include(unit, at)))
       continue;
     uint32_t first = at;

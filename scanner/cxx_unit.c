@@ -275,15 +275,17 @@ static uint32_t directive(struct walk *walk, uint32_t first) {
 
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
-/* More braces opened than closed, or the other way round: the macro changes where everything after it belongs. */
-static bool unbalanced(const struct cxx_tokens *tokens) {
+/* Does a macro with this body change what the text around it declares? It opens or closes a scope, or gives linkage. */
+static bool shapes_scopes(const struct cxx_tokens *tokens) {
   int depth = 0;
-  bool odd = false;
   for (uint32_t i = 0; i < tokens->count; i++) {
+    const struct cxx_token *token = &tokens->list[i];
     depth += punct_is(tokens, i, '{') ? 1 : punct_is(tokens, i, '}') ? -1 : 0;
-    odd = odd || depth < 0;
+    bool linkage = token->kind == CXX_WORD && (token->code == KW_extern || token->code == KW_static);
+    if (depth < 0 || (depth == 0 && linkage))
+      return true;
   }
-  return odd || depth != 0;
+  return depth != 0;
 }
 
 /* The tokens of argument number `wanted` of the macro whose parenthesis is at `open`, to the scopes. */
@@ -306,17 +308,20 @@ static void feed_argument(struct walk *walk, uint32_t open, unsigned wanted) {
   }
 }
 
-/* Expands a macro with unbalanced braces, such as one that opens a namespace. `open`: the token behind the name, or
- * CXX_NONE for a macro inside of another one, which is not expanded when it is function-like. */
+/* Expands a macro such as one that opens a namespace. `open`: the token behind the name, or CXX_NONE for a macro inside
+ * of another one, which is not expanded when it is function-like. */
 static bool feed_expansion(struct walk *walk, const uint8_t *name, size_t length, uint32_t open, unsigned depth) {
-  const struct cxx_macro *macro = cxx_macro_find(&walk->unit->macros, name, length);
+  struct cxx_macro *macro = cxx_macro_find(&walk->unit->macros, name, length);
   if (!macro || !macro->defined || !macro->body.length || depth == 0 ||
-      !(memchr(macro->body.text, '{', macro->body.length) || memchr(macro->body.text, '}', macro->body.length)) ||
       (macro->function_like && (open == CXX_NONE || !punct_is(walk->tokens, open, '('))))
+    return false;
+  if (macro->shapes == CXX_SHAPES_NOTHING)
     return false;
   struct cxx_tokens tokens;
   cxx_lex(&tokens, macro->body.text, macro->body.length);
-  bool expand = unbalanced(&tokens);
+  if (macro->shapes == CXX_SHAPES_UNKNOWN)
+    macro->shapes = shapes_scopes(&tokens) ? CXX_SHAPES_SCOPES : CXX_SHAPES_NOTHING;
+  bool expand = macro->shapes == CXX_SHAPES_SCOPES;
   for (uint32_t i = 0; i < tokens.count && expand; i++) {
     const struct cxx_token *token = &tokens.list[i];
     const uint8_t *text = tokens.bytes + token->start;

@@ -1,0 +1,3 @@
+#pragma once
+#define PLAIN_C extern "C"
+#define INTERNAL static __attribute__((noinline))
