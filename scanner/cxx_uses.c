@@ -81,6 +81,13 @@ static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
     cxx_scopes_declared(unit, use->name, &removed, &other);
     return other && !removed ? CXX_OWNER_OTHER : CXX_OWNER_REMOVED;
   }
+  if (use->ast == CXX_OWNER_UNPROVEN && use->owner == CXX_OWNER_UNPROVEN && use->role == CXX_ROLE_REFERENCE) {
+    /* A bare word, perhaps for a macro of somebody else: the only function of that name in view is the one that is
+     * meant. */
+    bool removed, other;
+    cxx_scopes_declared(unit, use->name, &removed, &other);
+    return other && !removed ? CXX_OWNER_OTHER : CXX_OWNER_UNPROVEN;
+  }
   if (use->ast == CXX_OWNER_UNPROVEN)
     return use->owner;
   if (use->role == CXX_ROLE_OTHER && use->ast != CXX_OWNER_OTHER) {
