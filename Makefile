@@ -34,16 +34,18 @@ endif
 # --- what is needed ---------------------------------------------------------------------------------------------------
 
 PACKAGES := gcc g++ make pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
-            libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libtree-sitter-dev libgit2-dev \
+            libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libgit2-dev \
             libjansson-dev libxxhash-dev
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
+TREE_SITTER_VERSION := 0.23.2
+TREE_SITTER := $(BUILD)/deps/tree-sitter-$(TREE_SITTER_VERSION)/tree_sitter/core/lib
 DEPS_STAMP := $(BUILD)/deps/installed
 
 # The stamp holds the package list, so that a changed list is looked at again; a second run costs nothing.
 $(DEPS_STAMP): Makefile tests/deps.sh $(wildcard */requirements-*.txt)
 	@mkdir -p $(@D)
-	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(PACKAGES)
+	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(TREE_SITTER_VERSION) $(PACKAGES)
 	@touch $@
 
 $(GRAMMAR)/src/parser.c: $(DEPS_STAMP) ;
@@ -71,8 +73,8 @@ endif
 LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n 1 | sed 's,/include/.*,,')
 CLANG_CFLAGS = -isystem $(LLVM)/include
 CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
-SCANNER_PKGS := libhs libgit2 jansson libcyaml tree-sitter
-SCANNER_CFLAGS = $(CLANG_CFLAGS) $(shell pkg-config --cflags $(SCANNER_PKGS))
+SCANNER_PKGS := libhs libgit2 jansson libcyaml
+SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -lpthread
 CUNIT_LIBS := -l:libcunit.a
 
@@ -86,7 +88,7 @@ JIT_OBJS := $(call objs,$(wildcard jit/*.c))
 SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
-                $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(CATALOG_OBJS)
+                $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS)
 
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c)
 
@@ -111,10 +113,13 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
-# The grammar is somebody else's code: no warnings of ours.
+# The grammar and tree-sitter are somebody else's code: no warnings of ours.
 $(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 -fPIC -w -Iscanner/grammar -I$(GRAMMAR)/src -c -o $@ $(GRAMMAR)/src/$*.c
+	$(CC) -std=c11 -O2 -fPIC -w -I$(BUILD)/deps/tree-sitter-headers -c -o $@ $(GRAMMAR)/src/$*.c
+$(B)/obj/grammar/runtime.o: $(GRAMMAR)/src/parser.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -w -I$(TREE_SITTER)/include -I$(TREE_SITTER)/src -c -o $@ $(TREE_SITTER)/src/lib.c
 
 EXTRA_jit := -DSGL_JIT_BUILDING
 EXTRA_shim := -DSGL_COMPAT_BUILDING

@@ -1,12 +1,13 @@
 #!/bin/sh
-# usage: deps.sh FOLDER GRAMMAR_VERSION PACKAGE...
+# usage: deps.sh FOLDER GRAMMAR_VERSION TREE_SITTER_VERSION PACKAGE...
 # Installs what the build and the tests need: Debian packages with apt, and from PyPI, each pinned by version and
-# SHA-256, the source of tree-sitter's Python grammar and (only where the machine has no NVRTC) NVRTC.
+# SHA-256, the sources of tree-sitter and its Python grammar and (only where the machine has no NVRTC) NVRTC.
 set -eu
 export PIP_ROOT_USER_ACTION=ignore
 folder=$1
 grammar=$2
-shift 2
+runtime=$3
+shift 3
 missing=
 for p in "$@"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
@@ -24,13 +25,17 @@ if [ -n "$missing" ]; then
   apt-get -qq update
   apt-get -qq install -y --no-install-recommends $missing >"$folder/apt.log" 2>&1 || { tail -n 20 "$folder/apt.log" >&2; exit 1; }
 fi
-if [ ! -f "$folder/tree_sitter_python-$grammar/src/parser.c" ]; then
-  echo "deps: fetching tree-sitter-python $grammar"
+if [ ! -f "$folder/tree_sitter_python-$grammar/src/parser.c" ] || [ ! -e "$folder/tree-sitter-headers/tree_sitter/parser.h" ]; then
+  echo "deps: fetching tree-sitter $runtime and tree-sitter-python $grammar"
   pip="python3 -m pip --disable-pip-version-check --no-input -q"
   $pip install --no-deps --require-hashes -r scanner/requirements-sdist.txt --target "$folder/sdist-tools" --upgrade
-  PYTHONPATH=$(cd "$folder" && pwd)/sdist-tools $pip download --no-deps --no-build-isolation --no-binary tree-sitter-python \
+  PYTHONPATH=$(cd "$folder" && pwd)/sdist-tools $pip download --no-deps --no-build-isolation --no-binary :all: \
     --require-hashes -r scanner/requirements-grammar.txt -d "$folder"
   tar -C "$folder" -xzf "$folder/tree_sitter_python-$grammar.tar.gz"
+  tar -C "$folder" -xzf "$folder/tree-sitter-$runtime.tar.gz"
+  # The grammar includes tree_sitter/parser.h and array.h, which its own package lacks.
+  mkdir -p "$folder/tree-sitter-headers"
+  ln -sfn "../tree-sitter-$runtime/tree_sitter/core/lib/src" "$folder/tree-sitter-headers/tree_sitter"
 fi
 have_nvrtc() {
   ldconfig -p | grep -q 'libnvrtc\.so\.1[23]' && return 0
