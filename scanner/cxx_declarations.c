@@ -213,7 +213,6 @@ void cxx_add_use(struct cxx_unit *unit, const struct items *s, int at, enum cxx_
       .role = (uint8_t)role,
       .scope = unit->state.scope,
       .order = ++unit->order,
-      .declaration = declaration,
       .owner = role == CXX_ROLE_OTHER ? CXX_OWNER_OTHER : CXX_OWNER_UNPROVEN,
   };
   if (declaration)

@@ -72,7 +72,6 @@ const char *cxx_index_jit_header(const struct scan *scan);
 /* --- scopes ------------------------------------------------------------------------------------------------------- */
 
 struct cxx_scope;
-struct cxx_statement;
 
 /* Where the parser of scopes stands; copied at #if and put back at #else and #endif. Its lists are never changed, only
  * grown at their head. */
@@ -123,7 +122,6 @@ struct cxx_use {
   struct cxx_scope *scope;
   const struct cxx_item *path; /* last token of the qualifier of CXX_NAMED */
   uint32_t order;
-  const void *declaration; /* struct cxx_declaration: of the roles that declare */
 };
 
 #define CXX_CHILD_BUCKETS 1024
