@@ -146,7 +146,7 @@ $(B)/obj/jit/kernel_text.o: $(wildcard jit/kernels/*)
 
 $(B)/lib/libsgl_kernel_jit.so: $(JIT_OBJS)
 	@mkdir -p $(@D)
-	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_jit.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro -o $@ $^ -lpthread -ldl -lm
+	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_jit.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete -o $@ $^ -lpthread -ldl -lm
 	ln -sf libsgl_kernel_jit.so $(@D)/libsgl_kernel_jit.so.$(SOVERSION)
 
 $(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/lib/libsgl_kernel_jit.so

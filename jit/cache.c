@@ -8,7 +8,7 @@
  *
  * A file: magic, key size, image size, key, image, and the XXH3-128 of all that. */
 #include "internal.h"
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct header {
 };
 
 static const char magic[8] = "SGLJIT1";
-enum { MAX_FILE_SIZE = 64 << 20, NAME_SIZE = 192, KEY_SIZE = 1024 };
+enum { MAX_FILE_SIZE = 64 << 20, NAME_SIZE = 192 };
 
 /* --- the folder --- */
 
@@ -36,7 +36,7 @@ static bool folder_path(char *path, size_t size) {
   const char *home = secure_getenv("HOME");
   int length = -1;
   if (own && *own)
-    length = snprintf(path, size, "%s", own);
+    length = *own == '/' ? snprintf(path, size, "%s", own) : -1; /* relative: no folder, or one per working directory */
   else if (xdg && *xdg == '/') /* the XDG specification: a relative path is to be ignored */
     length = snprintf(path, size, "%s/sgl-kernel-jit", xdg);
   else if (home && *home == '/')
@@ -71,25 +71,18 @@ static int open_folder(bool create) {
   return folder;
 }
 
-/* --- names and keys --- */
+/* --- one file --- */
 
-/* Every name of a key but the compiler's version: "dsv3_router_gemm-<hash of the key>-nvrtc". */
-static void name_stem(const char *name, const char *key, char stem[NAME_SIZE]) {
+/* "dsv3_router_gemm-<hash of the key>" */
+static void entry_name(const char *name, const char *key, char file_name[NAME_SIZE]) {
   XXH128_hash_t hash = XXH3_128bits(key, strlen(key));
-  snprintf(stem, NAME_SIZE, "%s-%016llx%016llx-nvrtc", name, (unsigned long long)hash.high64,
+  snprintf(file_name, NAME_SIZE, "%s-%016llx%016llx", name, (unsigned long long)hash.high64,
            (unsigned long long)hash.low64);
 }
 
-static bool full_key(const char *key, int nvrtc_major, int nvrtc_minor, char full[KEY_SIZE]) {
-  int length = snprintf(full, KEY_SIZE, "%snvrtc %d.%d\n", key, nvrtc_major, nvrtc_minor);
-  return length > 0 && length < KEY_SIZE;
-}
-
-/* --- one file --- */
-
 static bool read_all(int file, void *data, size_t size) {
   for (char *p = data; size;) {
-    ssize_t n = read(file, p, size);
+    ssize_t n = TEMP_FAILURE_RETRY(read(file, p, size));
     if (n <= 0)
       return false;
     p += n;
@@ -100,7 +93,7 @@ static bool read_all(int file, void *data, size_t size) {
 
 static bool write_all(int file, const void *data, size_t size) {
   for (const char *p = data; size;) {
-    ssize_t n = write(file, p, size);
+    ssize_t n = TEMP_FAILURE_RETRY(write(file, p, size));
     if (n <= 0)
       return false;
     p += n;
@@ -149,78 +142,43 @@ static bool read_entry(int folder, const char *file_name, const char *key, struc
   return good;
 }
 
-bool jit_cache_read(const char *name, const char *key, int nvrtc_major, int nvrtc_minor, struct jit_image *image) {
-  char file_name[NAME_SIZE + 32], stem[NAME_SIZE], full[KEY_SIZE];
+bool jit_cache_read(const char *name, const char *key, struct jit_image *image) {
+  char file_name[NAME_SIZE];
   int folder = open_folder(false);
   if (folder < 0)
     return false;
-  name_stem(name, key, stem);
-  snprintf(file_name, sizeof file_name, "%s%d.%d", stem, nvrtc_major, nvrtc_minor);
-  bool good = full_key(key, nvrtc_major, nvrtc_minor, full) && read_entry(folder, file_name, full, image);
+  entry_name(name, key, file_name);
+  bool good = read_entry(folder, file_name, key, image);
   close(folder);
   return good;
 }
 
-/* The greatest version below `limit` (major * 1000 + minor) that has an entry, or -1. */
-static int newest_below(DIR *list, const char *stem, int limit) {
-  int best = -1;
-  rewinddir(list);
-  for (struct dirent *e = readdir(list); e; e = readdir(list)) {
-    int major, minor, end = 0;
-    if (strncmp(e->d_name, stem, strlen(stem)) == 0 &&
-        sscanf(e->d_name + strlen(stem), "%3d.%3d%n", &major, &minor, &end) == 2 &&
-        e->d_name[strlen(stem) + (size_t)end] == '\0' && major >= 0 && minor >= 0 && major * 1000 + minor < limit &&
-        major * 1000 + minor > best)
-      best = major * 1000 + minor;
-  }
-  return best;
-}
-
-bool jit_cache_read_any(const char *name, const char *key, struct jit_image *image) {
-  char stem[NAME_SIZE];
-  int folder = open_folder(false);
-  if (folder < 0)
-    return false;
-  DIR *list = fdopendir(folder); /* owns the descriptor */
-  if (!list) {
-    close(folder);
-    return false;
-  }
-  name_stem(name, key, stem);
-  bool good = false;
-  for (int version = INT_MAX; !good && (version = newest_below(list, stem, version)) >= 0;)
-    good = jit_cache_read(name, key, version / 1000, version % 1000, image);
-  closedir(list);
-  return good;
-}
-
-void jit_cache_write(const char *name, const char *key, int nvrtc_major, int nvrtc_minor,
-                     const struct jit_image *image) {
-  char file_name[NAME_SIZE + 32], stem[NAME_SIZE], full[KEY_SIZE], temporary[64];
+void jit_cache_write(const char *name, const char *key, const struct jit_image *image) {
+  char file_name[NAME_SIZE], temporary[64];
   uint64_t random[2];
-  if (!full_key(key, nvrtc_major, nvrtc_minor, full) || getrandom(random, sizeof random, 0) != sizeof random)
+  if (getrandom(random, sizeof random, 0) != sizeof random)
     return;
   int folder = open_folder(true);
   if (folder < 0)
     return;
-  name_stem(name, key, stem);
-  snprintf(file_name, sizeof file_name, "%s%d.%d", stem, nvrtc_major, nvrtc_minor);
+  entry_name(name, key, file_name);
   snprintf(temporary, sizeof temporary, ".new-%016llx%016llx", (unsigned long long)random[0],
            (unsigned long long)random[1]);
   int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file >= 0) {
-    struct header header = {.key_size = strlen(full), .image_size = image->size};
+    struct header header = {.key_size = strlen(key), .image_size = image->size};
     memcpy(header.magic, magic, sizeof magic);
     XXH3_state_t *state = XXH3_createState();
     bool good = state != NULL;
     if (good) {
       XXH3_128bits_reset(state);
       XXH3_128bits_update(state, &header, sizeof header);
-      XXH3_128bits_update(state, full, strlen(full));
+      XXH3_128bits_update(state, key, strlen(key));
       XXH3_128bits_update(state, image->data, image->size);
       XXH128_hash_t sum = XXH3_128bits_digest(state);
-      good = write_all(file, &header, sizeof header) && write_all(file, full, strlen(full)) &&
-             write_all(file, image->data, image->size) && write_all(file, &sum, sizeof sum) && fsync(file) == 0;
+      good = write_all(file, &header, sizeof header) && write_all(file, key, strlen(key)) &&
+             write_all(file, image->data, image->size) && write_all(file, &sum, sizeof sum) &&
+             TEMP_FAILURE_RETRY(fsync(file)) == 0;
       XXH3_freeState(state);
     }
     good = close(file) == 0 && good;

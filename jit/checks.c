@@ -80,7 +80,7 @@ static sgl_jit_status check_hd_out(struct call *c, struct jit_message m) {
 
 static sgl_jit_status check_tokens(struct call *c, struct jit_message m) {
   if (c->tokens < 0 || c->tokens > MAX_TOKENS)
-    return FAIL("num_tokens (%s.size(0)) must be at most %d, got %" PRId64, c->a.name, MAX_TOKENS, c->tokens);
+    return FAIL("num_tokens (%s.size(0)) must be 0 to %d, got %" PRId64, c->a.name, MAX_TOKENS, c->tokens);
   return SGL_JIT_OK;
 }
 

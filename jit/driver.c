@@ -9,7 +9,7 @@
 static _Atomic(struct jit_driver *) ready;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static atomic_bool used;   /* the driver was touched in this process ... */
+static atomic_bool used;   /* the driver was touched in this process, or is being touched ... */
 static atomic_bool forked; /* ... and then it forked: CUDA does not survive that */
 
 static void after_fork(void) {
@@ -82,7 +82,7 @@ static sgl_jit_status read_devices(struct jit_driver *driver, struct jit_message
   return SGL_JIT_OK;
 }
 
-static sgl_jit_status start(struct jit_driver **driver, struct jit_message m) {
+static sgl_jit_status open_driver(struct jit_driver **driver, struct jit_message m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -92,12 +92,9 @@ static sgl_jit_status start(struct jit_driver **driver, struct jit_message m) {
   }
   struct jit_driver *d = calloc(1, sizeof *d);
   sgl_jit_status status = d ? find_functions(library, d, m) : jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "out of memory");
-  if (status == SGL_JIT_OK) {
-    atomic_store(&used, true);
+  if (status == SGL_JIT_OK)
     status = read_devices(d, m);
-  }
-  if (status != SGL_JIT_OK) { /* the next call tries again */
-    atomic_store(&used, false);
+  if (status != SGL_JIT_OK) {
     if (d)
       free(d->devices);
     free(d);
@@ -106,6 +103,15 @@ static sgl_jit_status start(struct jit_driver **driver, struct jit_message m) {
   }
   *driver = d; /* kept, like the library, until the process ends */
   return SGL_JIT_OK;
+}
+
+/* Under the lock, which a child of a fork in the meantime would find locked for ever. */
+static sgl_jit_status start(struct jit_driver **driver, struct jit_message m) {
+  atomic_store(&used, true);
+  sgl_jit_status status = open_driver(driver, m);
+  if (status != SGL_JIT_OK)
+    atomic_store(&used, false); /* the next call tries again */
+  return status;
 }
 
 sgl_jit_status jit_driver(const struct jit_driver **driver, struct jit_message m) {
@@ -133,6 +139,8 @@ sgl_jit_status jit_context_enter(const struct jit_driver *driver, struct jit_dev
                                  struct jit_context *context, struct jit_message m) {
   CUdevice current;
   context->pushed = NULL;
+  /* Without a current context this fails with CUDA_ERROR_INVALID_CONTEXT, which tools that report every failed driver
+   * call show. To ask cuCtxGetCurrent before it would cost every call for the sake of those few. */
   if (driver->cuCtxGetDevice(&current) == 0 && current == device->handle)
     return SGL_JIT_OK;
   CUcontext primary = atomic_load_explicit(&device->primary, memory_order_acquire);

@@ -94,7 +94,7 @@ struct jit_device {
   CUdevice handle;
   int major, minor;           /* compute capability */
   int shared_bytes;           /* what a block may have after opting in */
-  _Atomic(CUcontext) primary; /* retained at first need, never released */
+  _Atomic(CUcontext) primary; /* retained at first need, never released: gone after cudaDeviceReset */
 };
 
 struct jit_driver {
@@ -111,8 +111,14 @@ struct jit_driver {
 /* Numbers from cuda.h, which the build does not need. */
 enum {
   JIT_CUDA_OUT_OF_MEMORY = 2,
-  JIT_CUDA_CAPTURE_FIRST = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ... */
-  JIT_CUDA_CAPTURE_LAST = 908,  /* ... CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
+  JIT_CUDA_INVALID_IMAGE = 200,
+  JIT_CUDA_NO_BINARY_FOR_GPU = 209,
+  JIT_CUDA_INVALID_PTX = 218,
+  JIT_CUDA_UNSUPPORTED_PTX_VERSION = 222,
+  JIT_CUDA_EXECUTION_FIRST = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS and others that earlier work left behind ... */
+  JIT_CUDA_EXECUTION_LAST = 799,  /* ... CUDA_ERROR_LAUNCH_FAILED is 719; 800 is another group */
+  JIT_CUDA_CAPTURE_FIRST = 900,   /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ... */
+  JIT_CUDA_CAPTURE_LAST = 908,    /* ... CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
   JIT_CUDA_CAPTURE_MODE_RELAXED = 2,
   JIT_CUDA_DEVICE_SHARED_OPTIN = 97,
   JIT_CUDA_DEVICE_MAJOR = 75,
@@ -189,7 +195,6 @@ struct jit_compiler;
 
 /* NVRTC, found and loaded at first use. Not thread-safe: kernels.c holds its lock. */
 sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m);
-void jit_compiler_version(const struct jit_compiler *compiler, int *major, int *minor);
 /* The device's own target, whatever the compiler. */
 struct jit_target jit_target_exact(int major, int minor);
 /* The best target for the device that the compiler knows. */
@@ -200,12 +205,12 @@ sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, 
 /* --- cache.c --- */
 
 /* The disk cache. Errors are no errors: a kernel that cannot be read is compiled, one that cannot be written is not
- * kept. `key` is all that the image depends on but the compiler's version. */
-bool jit_cache_read(const char *name, const char *key, int nvrtc_major, int nvrtc_minor, struct jit_image *image);
-/* The newest entry of any compiler's version: for a machine without NVRTC. */
-bool jit_cache_read_any(const char *name, const char *key, struct jit_image *image);
-void jit_cache_write(const char *name, const char *key, int nvrtc_major, int nvrtc_minor,
-                     const struct jit_image *image);
+ * kept. `key` is all that the image depends on: kernel texts, options, target, the ABI of the parameters. The
+ * compiler's version is not part of it: whichever compiled an entry, it computes what the texts say, and to learn the
+ * installed one's version it would have to be opened, which costs more than all the rest of a warm start. So an entry
+ * outlives a newer NVRTC: it is replaced when the driver refuses it, or by hand, when the folder is removed. */
+bool jit_cache_read(const char *name, const char *key, struct jit_image *image);
+void jit_cache_write(const char *name, const char *key, const struct jit_image *image);
 
 /* --- kernels.c --- */
 
@@ -225,6 +230,7 @@ struct jit_kernel {
   struct jit_plan plan;
   CUfunction functions[JIT_MAX_PATHS];
   int function_count; /* paths that fit the device: the first ones of the plan */
+  bool unfit;         /* the driver refused the code itself, and would again; other refusals may pass */
   struct jit_kernel *next;
 };
 

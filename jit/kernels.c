@@ -97,12 +97,17 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
   int mode = JIT_CUDA_CAPTURE_MODE_RELAXED;
   CUresult exchanged = driver->cuThreadExchangeStreamCaptureMode(&mode);
   CUresult error = load_all(driver, device, image->data, kernel);
+  kernel->unfit = error == JIT_CUDA_INVALID_IMAGE || error == JIT_CUDA_NO_BINARY_FOR_GPU ||
+                  error == JIT_CUDA_INVALID_PTX || error == JIT_CUDA_UNSUPPORTED_PTX_VERSION;
   if (!exchanged)
     driver->cuThreadExchangeStreamCaptureMode(&mode);
   if (error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST)
     return jit_fail(m, SGL_JIT_ERROR_CAPTURE,
                     "the first use of this shape came during a stream capture, where this driver loads no code (%s); "
                     "call it once with this shape before the capture",
+                    jit_driver_error(driver, error).text);
+  if (error >= JIT_CUDA_EXECUTION_FIRST && error <= JIT_CUDA_EXECUTION_LAST)
+    return jit_fail(m, SGL_JIT_ERROR_LAUNCH, "an earlier error surfaced as the kernel was loaded: %s",
                     jit_driver_error(driver, error).text);
   if (error)
     return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LOAD,
@@ -115,7 +120,7 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
 
 /* --- making --- */
 
-/* All that the compiled kernel depends on but the compiler's version. */
+/* All that the compiled kernel depends on. Not the compiler's version: see jit_cache_read. */
 static void cache_key(const struct jit_kernel *kernel, const struct jit_target *target, char *text, size_t size) {
   const char *own = jit_kernel_text(kernel->key.op);
   XXH128_hash_t device_hash = XXH3_128bits(jit_text_device, strlen(jit_text_device));
@@ -129,40 +134,46 @@ static void cache_key(const struct jit_kernel *kernel, const struct jit_target *
   snprintf(text + length, size - (size_t)length, "\n");
 }
 
-static sgl_jit_status load_cached(const struct jit_driver *driver, const struct jit_device *device,
-                                  struct jit_image *image, struct jit_kernel *kernel, struct jit_message m) {
-  sgl_jit_status status = load(driver, device, image, kernel, m);
-  free(image->data);
-  return status;
+/* False when there is no entry, or one that the driver does not take, as after a change of drivers: it is then compiled
+ * anew, and replaced if that helps. */
+static bool load_cached(const struct jit_driver *driver, const struct jit_device *device, const char *key,
+                        struct jit_kernel *kernel, sgl_jit_status *status, struct jit_message m) {
+  struct jit_image image;
+  if (!jit_cache_read(jit_op_name(kernel->key.op), key, &image))
+    return false;
+  *status = load(driver, device, &image, kernel, m);
+  free(image.data);
+  return *status != SGL_JIT_ERROR_LOAD;
 }
 
+/* The compiler is opened only after a look for the device's own target in the cache: opening it takes longer than all
+ * the rest of a warm start. A compiler that does not know the device has another target, which it has to be asked for.
+ */
 static sgl_jit_status make(const struct jit_driver *driver, const struct jit_device *device, struct jit_kernel *kernel,
                            struct jit_message m) {
-  const char *name = jit_op_name(kernel->key.op);
   const struct jit_compiler *compiler;
   struct jit_image image;
   char key[768];
-  sgl_jit_status status = jit_compiler(driver->version, &compiler, m);
-  if (status != SGL_JIT_OK) {
-    struct jit_target exact = jit_target_exact(device->major, device->minor);
-    cache_key(kernel, &exact, key, sizeof key);
-    return jit_cache_read_any(name, key, &image) ? load_cached(driver, device, &image, kernel, m) : status;
-  }
-  int major, minor;
+  sgl_jit_status status;
+  struct jit_target own = jit_target_exact(device->major, device->minor);
+  cache_key(kernel, &own, key, sizeof key);
+  if (load_cached(driver, device, key, kernel, &status, m))
+    return status;
+  status = jit_compiler(driver->version, &compiler, m);
+  if (status != SGL_JIT_OK)
+    return status;
   struct jit_target target = jit_target_for(compiler, device->major, device->minor);
-  jit_compiler_version(compiler, &major, &minor);
-  cache_key(kernel, &target, key, sizeof key);
-  if (jit_cache_read(name, key, major, minor, &image)) {
-    status = load_cached(driver, device, &image, kernel, m);
-    if (status != SGL_JIT_ERROR_LOAD)
-      return status; /* else it is compiled anew, and replaced if that helps */
+  if (strcmp(target.name, own.name) != 0) {
+    cache_key(kernel, &target, key, sizeof key);
+    if (load_cached(driver, device, key, kernel, &status, m))
+      return status;
   }
   status = jit_compile(compiler, kernel->key.op, &kernel->plan, &target, &image, m);
   if (status != SGL_JIT_OK)
     return status;
   status = load(driver, device, &image, kernel, m);
   if (status == SGL_JIT_OK) /* only what the driver has accepted is kept */
-    jit_cache_write(name, key, major, minor, &image);
+    jit_cache_write(jit_op_name(kernel->key.op), key, &image);
   free(image.data);
   return status;
 }
@@ -191,7 +202,8 @@ static sgl_jit_status make_and_publish(const struct jit_driver *driver, const st
     *result = kernel;
     return SGL_JIT_OK;
   }
-  bool lasting = status == SGL_JIT_ERROR_COMPILE || status == SGL_JIT_ERROR_LOAD || status == SGL_JIT_ERROR_UNSUPPORTED;
+  bool lasting = status == SGL_JIT_ERROR_COMPILE || status == SGL_JIT_ERROR_UNSUPPORTED ||
+                 (status == SGL_JIT_ERROR_LOAD && kernel->unfit);
   if (lasting && (kernel->message = strdup(text)) != NULL)
     publish(kernel); /* the next try would only fail again, and slowly */
   else

@@ -155,7 +155,7 @@ static sgl_jit_status open_library(int driver_version, void **library, struct ji
   if (!*library)
     return jit_fail(
         m, SGL_JIT_ERROR_NO_COMPILER,
-        "no cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
+        "no usable cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
         "name the file in SGL_KERNEL_JIT_NVRTC");
   return SGL_JIT_OK;
 }
@@ -213,11 +213,6 @@ sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **comp
   }
   *compiler = &only;
   return SGL_JIT_OK;
-}
-
-void jit_compiler_version(const struct jit_compiler *compiler, int *major, int *minor) {
-  *major = compiler->major;
-  *minor = compiler->minor;
 }
 
 /* --- targets --- */

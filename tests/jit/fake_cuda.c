@@ -75,6 +75,14 @@ void *fake_cuda_context(int ordinal, int push) {
   return c;
 }
 
+__attribute__((constructor)) static void hold_load(void) {
+  const char *told = getenv("SGL_TEST_HOLD_LOAD");
+  int in, out;
+  char byte = 0;
+  if (told && sscanf(told, "%d %d", &in, &out) == 2 && (write(out, &byte, 1) != 1 || read(in, &byte, 1) != 1))
+    fprintf(stderr, "  fake driver: nobody holds the load\n");
+}
+
 static struct context *current(void) {
   return depth ? stack[depth - 1] : NULL;
 }
@@ -190,8 +198,11 @@ static int load(struct code **code, const void *image, struct context *context) 
   void *handle = write(file, image, size) == (ssize_t)size ? dlopen(path, RTLD_NOW) : NULL;
   close(file);
   unlink(path);
-  if (!handle)
+  if (!handle) {
+    const char *reason = dlerror();
+    fprintf(stderr, "  fake driver: %s\n", reason ? reason : "a file in /tmp could not be written");
     return INVALID_IMAGE;
+  }
   *code = malloc(sizeof **code);
   **code = (struct code){handle, context};
   return 0;

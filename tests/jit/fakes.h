@@ -27,9 +27,14 @@ struct fake_nvrtc {
   int archs[16], archs_n; /* 80 86 89 90 100 103 120 */
   int compile_error;      /* nvrtcResult of nvrtcCompileProgram; 0: it works */
   const char *log;        /* what it says then */
+  _Atomic int asked;      /* calls of nvrtcVersion: how often it was opened */
   _Atomic int compiled;   /* calls of nvrtcCompileProgram */
   char options[512];      /* of the last one, with blanks between */
 };
+
+/* The fake driver's constructor, where the environment variable SGL_TEST_HOLD_LOAD names two descriptors ("5 8"):
+ * writes a byte to the second one and waits for one from the first one, so that a test can act while the driver is
+ * loaded. */
 
 /* How often a driver function was called; "" counts them all. */
 typedef int fake_cuda_count_function(const char *name);

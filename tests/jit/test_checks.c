@@ -104,7 +104,7 @@ static void router_arguments(void) {
           "dsv3_router_gemm: num_experts (router_weights.size(0)) must be a positive multiple of 8 up to 1024, got 0");
   g = good(false);
   g.sizes[A][0] = 65;
-  refused(&g, "dsv3_router_gemm: num_tokens (hidden_states.size(0)) must be at most 64, got 65");
+  refused(&g, "dsv3_router_gemm: num_tokens (hidden_states.size(0)) must be 0 to 64, got 65");
   g = good(false);
   g.t[A].dtype = SGL_JIT_DTYPE_FLOAT32;
   refused(&g, "dsv3_router_gemm: hidden_states must be bfloat16, got float32");
@@ -148,10 +148,10 @@ static void fused_a_arguments(void) {
   refused(&g, "dsv3_fused_a_gemm: mat_b must have 2 dimensions, got 1");
   g = good(true);
   g.sizes[A][0] = 100;
-  refused(&g, "dsv3_fused_a_gemm: num_tokens (mat_a.size(0)) must be at most 64, got 100");
+  refused(&g, "dsv3_fused_a_gemm: num_tokens (mat_a.size(0)) must be 0 to 64, got 100");
   g = good(true);
   g.sizes[A][0] = -1;
-  refused(&g, "dsv3_fused_a_gemm: num_tokens (mat_a.size(0)) must be at most 64, got -1");
+  refused(&g, "dsv3_fused_a_gemm: num_tokens (mat_a.size(0)) must be 0 to 64, got -1");
   g = good(true);
   g.sizes[A][1] = 255;
   refused(&g, "dsv3_fused_a_gemm: hd_in (mat_a.size(1)) must be a positive multiple of 256 up to 16777216, got 255");

@@ -34,6 +34,7 @@ def dependencies(_):
     dynamic = run("readelf", "-d", LIBRARY)
     needed = set(re.findall(r"NEEDED.*\[(.*?)\]", dynamic))
     assert needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}, needed
+    assert "NODELETE" in dynamic  # a dlclose would lose what the driver holds of kernels and contexts
     assert "TEXTREL" not in dynamic and "soname: [libsgl_kernel_jit.so.0]" in dynamic
     run("ldd", "-r", LIBRARY)
 

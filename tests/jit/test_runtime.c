@@ -277,7 +277,15 @@ CASE(load_refused) {
         g, SGL_JIT_ERROR_LOAD,
         "dsv3_router_gemm: the driver refused the compiled kernel: CUDA_ERROR_SOMETHING: as told by the fake driver");
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1); /* the second time it was known */
-  fakes.cuda->load_error = 0;
+  static const int unfit[] = {200, 209, 222};
+  for (int i = 0; i < 3; i++) { /* the others of the kind, with kernels of their own */
+    g.n = 16 + 8 * i;
+    fakes.cuda->load_error = unfit[i];
+    CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_LOAD);
+    fakes.cuda->load_error = 0;
+    CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_LOAD);
+  }
+  g.n = 8;
   fakes.cuda->function_error = 500;
   g.k = 512;
   CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_LOAD);
@@ -288,6 +296,25 @@ CASE(load_refused) {
   CU_ASSERT_EQUAL(gemm_run(&f), SGL_JIT_ERROR_LOAD);
   CU_ASSERT_EQUAL(fakes.count("cuLibraryUnload"), 2);
   CU_ASSERT_EQUAL(launches(), 0);
+}
+
+/* What is not the image's fault is not remembered: the faults of earlier work, and whatever else may pass. */
+CASE(load_met_passing_error) {
+  static const struct {
+    int error, status;
+  } passing[] = {
+      {700, SGL_JIT_ERROR_LAUNCH}, {719, SGL_JIT_ERROR_LAUNCH}, {221, SGL_JIT_ERROR_LOAD}, {802, SGL_JIT_ERROR_LOAD}};
+  struct gemm g = router_call();
+  fakes.cuda->load_error = 700;
+  RETURNS(g, SGL_JIT_ERROR_LAUNCH,
+          "dsv3_router_gemm: an earlier error surfaced as the kernel was loaded: CUDA_ERROR_SOMETHING: as told by the "
+          "fake driver");
+  for (int i = 0; i < 4; i++) {
+    fakes.cuda->load_error = passing[i].error;
+    CU_ASSERT_EQUAL(gemm_run(&g), passing[i].status);
+  }
+  fakes.cuda->load_error = 0;
+  WORKS(g);
 }
 
 CASE(load_out_of_memory) {
@@ -391,9 +418,10 @@ CASE(targets) {
                  {10, 3, {90, 100, 120}, 3, "sm_100 "},
                  {9, 0, {75, 80, 89, 100}, 4, "compute_89 "},
                  {8, 0, {90, 100}, 2, "sm_80 "}};
-  for (int i = 0; i < 6; i++) { /* each with a process of its own, as the facts of a device are read once */
+  for (int i = 0; i < 6; i++) { /* each with a process and a cache of its own: a device's facts are read once */
     pid_t pid = fork();
     if (pid == 0) {
+      setenv("SGL_KERNEL_JIT_CACHE_DIR", path_in(folder.text, devices[i].target).text, 1);
       fakes.cuda->major = devices[i].major;
       fakes.cuda->minor = devices[i].minor;
       memcpy(fakes.nvrtc->archs, devices[i].archs, sizeof devices[i].archs);
@@ -423,6 +451,7 @@ static void second_process(void) {
   struct gemm g = router_call();
   WORKS(g);
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 0);
+  CU_ASSERT_EQUAL(fakes.nvrtc->asked, 0); /* a warm start opens no compiler */
 }
 
 static void process_without_compiler(void) {
@@ -437,7 +466,35 @@ static void process_with_new_compiler(void) {
   struct gemm g = router_call();
   fakes.nvrtc->minor = 1;
   WORKS(g);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 0); /* what the older one compiled is as good */
+}
+
+/* A device that the compiler does not know: the kernel for an older one is cached, and found. */
+static void first_process_on_new_device(void) {
+  struct gemm g = router_call();
+  fakes.cuda->major = 12;
+  fakes.cuda->minor = 1;
+  WORKS(g);
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
+}
+
+static void second_process_on_new_device(void) {
+  struct gemm g = router_call();
+  fakes.cuda->major = 12;
+  fakes.cuda->minor = 1;
+  WORKS(g);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 0);
+}
+
+/* Its own target has no entry yet: a compiler that knows it is asked. */
+static void new_device_and_new_compiler(void) {
+  struct gemm g = router_call();
+  fakes.cuda->major = 12;
+  fakes.cuda->minor = 1;
+  fakes.nvrtc->archs[fakes.nvrtc->archs_n++] = 121;
+  WORKS(g);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
+  UNIT_CONTAINS(fakes.nvrtc->options, "=sm_121a ");
 }
 
 static void process_on_other_device(void) {
@@ -462,6 +519,9 @@ static void cache_across_processes(void) {
   in_child_with_fakes("fake_cuda.so", process_without_compiler);
   in_child_with_fakes("fake_cuda.so", process_with_new_compiler);
   in_child_with_fakes("fake_cuda.so", process_on_other_device);
+  in_child_with_fakes("fake_cuda.so", first_process_on_new_device);
+  in_child_with_fakes("fake_cuda.so", second_process_on_new_device);
+  in_child_with_fakes("fake_cuda.so", new_device_and_new_compiler);
   damage_body();
   in_child_with_fakes("fake_cuda.so", first_process);
   in_child_with_fakes("fake_cuda.so", second_process);
@@ -498,6 +558,20 @@ static void process_with_refused_entry(void) {
   CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), 2); /* the cached one, and the new one */
 }
 
+/* Without a compiler it is no kernel, and that is not remembered. */
+static void process_with_refused_entry_alone(void) {
+  struct gemm g = router_call();
+  struct path good = {""};
+  snprintf(good.text, sizeof good.text, "%s", getenv("SGL_KERNEL_JIT_NVRTC"));
+  setenv("SGL_KERNEL_JIT_NVRTC", "/nonexistent", 1);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_NO_COMPILER);
+  setenv("SGL_KERNEL_JIT_NVRTC", good.text, 1);
+  fakes.nvrtc->compile_error = 1; /* neither is this, though a load was refused before it */
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_OUT_OF_MEMORY);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_OUT_OF_MEMORY);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 2);
+}
+
 /* A whole entry that the driver refuses, as after a change of drivers, is compiled anew and replaced. */
 static void cached_kernel_refused(void) {
   start_cache();
@@ -508,13 +582,14 @@ static void cached_kernel_refused(void) {
   FILE *f = fopen(entry.text, "rb");
   CU_ASSERT(fread(content, 1, sizeof content - 1, f) > 1000);
   fclose(f);
-  char *key = content + 24, *compiler = strstr(key, "nvrtc 13.0\n");
-  CU_ASSERT_FATAL(compiler != NULL);
-  *compiler = '\0';
+  char *key = content + 24, *end = strstr(key, " -DWARPS=1\n");
+  CU_ASSERT_FATAL(end != NULL);
+  end[11] = '\0';
   char text[] = "rubbish";
   struct jit_image rubbish = {text, 7};
-  jit_cache_write("dsv3_router_gemm", key, 13, 0, &rubbish);
+  jit_cache_write("dsv3_router_gemm", key, &rubbish);
   CU_ASSERT(only_entry(&entry)); /* the same one */
+  in_child_with_fakes("fake_cuda.so", process_with_refused_entry_alone);
   in_child_with_fakes("fake_cuda.so", process_with_refused_entry);
   in_child_with_fakes("fake_cuda.so", second_process);
   remove_tree(folder);
@@ -607,9 +682,41 @@ static void finds_loaded_nvrtc(void) {
   run_case("fake_cuda.so", loaded_body);
 }
 
+static void *first_call(void *call) {
+  return gemm_run(call) == SGL_JIT_OK ? NULL : call;
+}
+
+/* A thread is loading the driver, and holds its lock, when another one forks: the child gets an error, and does not
+ * wait.
+ */
+static int fork_during_load(void) {
+  int to_driver[2], from_driver[2], status = -1;
+  char text[32], byte = 0;
+  pthread_t thread;
+  void *failed = NULL;
+  struct gemm g = router_call(), mine = router_call();
+  if (pipe(to_driver) != 0 || pipe(from_driver) != 0)
+    return 20;
+  snprintf(text, sizeof text, "%d %d", to_driver[0], from_driver[1]);
+  setenv("SGL_TEST_HOLD_LOAD", text, 1);
+  if (pthread_create(&thread, NULL, first_call, &g) != 0 || read(from_driver[0], &byte, 1) != 1)
+    return 21;
+  pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    _exit(gemm_run(&mine) == SGL_JIT_ERROR_NO_DRIVER && strstr(mine.message, "was forked from one") ? 0 : 1);
+  }
+  waitpid(pid, &status, 0);
+  if (write(to_driver[1], &byte, 1) != 1 || pthread_join(thread, &failed) != 0)
+    return 22;
+  return status != 0 ? 23 : failed ? 24 : 0;
+}
+
 /* Run by itself in a new process, with the fake driver in LD_LIBRARY_PATH and nothing loaded: argument 1 says what. */
 static int searching_process(const char *what) {
   struct path root = {""};
+  if (strcmp(what, "fork") == 0)
+    return fork_during_load();
   snprintf(root.text, sizeof root.text, "%s", getenv("SGL_TEST_ROOT"));
   struct path where = path_in(root.text, strcmp(what, "wheel12") == 0   ? "nvidia/cuda_nvrtc/lib"
                                          : strcmp(what, "wheel13") == 0 ? "nvidia/cu13/lib"
@@ -618,8 +725,10 @@ static int searching_process(const char *what) {
   if (strncmp(what, "wheel", 5) == 0) { /* a CUDA runtime is loaded from a wheel, as torch does */
     struct path runtime = path_in(root.text, strcmp(what, "wheel12") == 0 ? "nvidia/cuda_runtime/lib/libcudart.so.12"
                                                                           : "nvidia/cu13/lib/libcudart.so.13");
-    if (!dlopen(runtime.text, RTLD_NOW))
+    if (!dlopen(runtime.text, RTLD_NOW)) {
+      fprintf(stderr, "  %s: %s\n", what, dlerror());
       return 10;
+    }
   }
   struct gemm g = router_call();
   sgl_jit_status status = gemm_run(&g);
@@ -628,7 +737,11 @@ static int searching_process(const char *what) {
                                                                                                                   : 11;
   struct fake_nvrtc *used = copy_at(where.text, name);
   if (status != SGL_JIT_OK || !used || used->compiled != 1) {
-    fprintf(stderr, "  %s: %s\n", what, g.message);
+    fprintf(stderr, "  %s: status %d, the copy was %s: %s\n", what, (int)status,
+            !used            ? "not loaded"
+            : used->compiled ? "used"
+                             : "loaded and not used",
+            g.message);
     return 13;
   }
   return 0;
@@ -652,6 +765,9 @@ static int search(const char *what, const char *variable, const char *value) {
   }
   int status = -1;
   waitpid(pid, &status, 0);
+  if (status != 0)
+    fprintf(stderr, "  %s: the child ended with %s %d\n", what, WIFEXITED(status) ? "status" : "signal",
+            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -659,7 +775,8 @@ static void search_order(void) {
   start_cache();
   setenv("SGL_KERNEL_JIT_CACHE_DIR", path_in(folder.text, "cache").text, 1);
   use_store();
-  char command[8400];
+  char command[8400], remove_cache[4300];
+  snprintf(remove_cache, sizeof remove_cache, "rm -r '%s/cache'", folder.text);
   /* Files that are no libraries hide the real NVRTC and the real driver of this machine from a search by name. */
   snprintf(command, sizeof command,
            "cd '%s' && mkdir junk libraries && cp '%s/fake_cuda.so' libraries/libcuda.so.1 && "
@@ -672,13 +789,14 @@ static void search_order(void) {
   CU_ASSERT(copy_fake("fake_nvrtc.so", path_in(folder.text, "nvidia/cu13/lib").text, "libnvrtc.so.13"));
   CU_ASSERT(copy_fake("fake_nvrtc.so", path_in(folder.text, "toolkit/lib64").text, "libnvrtc.so.13"));
   CU_ASSERT_EQUAL(search("driver", NULL, NULL), 0);
+  CU_ASSERT_EQUAL(search("fork", "SGL_KERNEL_JIT_NVRTC", path_in(own_folder(), "fake_nvrtc.so").text), 0);
+  CU_ASSERT_EQUAL(system(remove_cache), 0);
   CU_ASSERT_EQUAL(search("wheel12", NULL, NULL), 0);
-  snprintf(command, sizeof command, "rm -r '%s/cache'", folder.text);
-  CU_ASSERT_EQUAL(system(command), 0);
+  CU_ASSERT_EQUAL(system(remove_cache), 0);
   CU_ASSERT_EQUAL(search("wheel13", NULL, NULL), 0);
-  CU_ASSERT_EQUAL(system(command), 0);
+  CU_ASSERT_EQUAL(system(remove_cache), 0);
   CU_ASSERT_EQUAL(search("home", "CUDA_HOME", path_in(folder.text, "toolkit").text), 0);
-  CU_ASSERT_EQUAL(system(command), 0);
+  CU_ASSERT_EQUAL(system(remove_cache), 0);
   CU_ASSERT_EQUAL(search("home", "CUDA_PATH", path_in(folder.text, "toolkit").text), 0);
   remove_tree(folder);
 }
@@ -698,6 +816,7 @@ static const struct unit_test tests[] = {
     {"no_device", no_device},
     {"old_device", old_device},
     {"load_refused", load_refused},
+    {"load_met_passing_error", load_met_passing_error},
     {"load_out_of_memory", load_out_of_memory},
     {"launch_refused", launch_refused},
     {"capture", capture},

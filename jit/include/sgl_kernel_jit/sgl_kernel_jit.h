@@ -9,15 +9,17 @@
  * in every run. The first use of a shape on a device compiles its kernel (NVRTC 12.0 or newer, half a second) or reads
  * it from the cache; later uses only launch. Capturable in a CUDA graph; call once with the shape before the capture
  * where the driver refuses to load code in one. A child of fork gets SGL_JIT_ERROR_NO_DRIVER if its parent had used
- * CUDA here.
+ * CUDA here. Kernels, and primary contexts where none was current, are kept until the process ends: a device that was
+ * used here must not be reset (cudaDeviceReset, cuDevicePrimaryCtxReset), later calls on it may fail.
  *
  * Environment, read at first need (not by set-user-ID programs):
  *   SGL_KERNEL_JIT_BACKEND    auto | reference, see below
  *   SGL_KERNEL_JIT_NVRTC      the libnvrtc.so to use; otherwise one that is loaded, one beside the loaded CUDA runtime,
  *                             libnvrtc.so.13 or .12 by name, CUDA_HOME, CUDA_PATH, /usr/local/cuda*
  *   SGL_KERNEL_JIT_CACHE_DIR  folder of compiled kernels; otherwise XDG_CACHE_HOME/sgl-kernel-jit, else
- *                             HOME/.cache/sgl-kernel-jit. Used only if it belongs to the effective user and nobody else
- *                             may write it; without one, kernels are kept in memory. */
+ *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder belongs to the
+ *                             effective user and nobody else may write it; without one, kernels are kept in memory. To
+ *                             have all kernels compiled anew, as by a newer NVRTC, remove it: it may go at any time. */
 #ifndef SGL_KERNEL_JIT_H
 #define SGL_KERNEL_JIT_H
 
@@ -45,7 +47,7 @@ typedef enum sgl_jit_status {
       1,                         /* shape, dtype, stride, alignment, device or NULL: the message names the argument */
   SGL_JIT_ERROR_UNSUPPORTED = 2, /* legal, but not here: device too old, CPU tensors without the reference backend */
   SGL_JIT_ERROR_NO_DRIVER = 3,   /* libcuda.so.1 missing, unusable, or no device */
-  SGL_JIT_ERROR_NO_COMPILER = 4, /* NVRTC missing or too old, and no cached kernel */
+  SGL_JIT_ERROR_NO_COMPILER = 4, /* NVRTC missing or too old, and no usable cached kernel */
   SGL_JIT_ERROR_COMPILE = 5,     /* NVRTC refused the kernel: the message carries its first log line */
   SGL_JIT_ERROR_LOAD = 6,        /* the driver refused the module */
   SGL_JIT_ERROR_LAUNCH = 7,      /* the driver refused the launch, or an earlier asynchronous error surfaced */
@@ -96,9 +98,9 @@ SGL_JIT_API const char *sgl_jit_status_name(sgl_jit_status status);
  *   router_weights  [num_experts, hidden_dim]  bfloat16, row-major, packed (strides hidden_dim, 1)
  *
  * num_tokens 0..64 (0 is a no-op), num_experts a multiple of 8 up to 1024, hidden_dim a multiple of 256 up to 2^24. The
- * stride of a dimension of size 1 does not count. All three on one device, data 16-byte aligned (output: 16). output
- * must not overlap an input. stream: CUstream of that device, NULL is the default stream; ignored on the CPU.
- * Asynchronous on CUDA. */
+ * stride of a dimension of size 1 does not count. All three on one device, data 16-byte aligned. output must
+ * not overlap an input. stream: CUstream of that device, NULL is the default stream; ignored on the CPU. Asynchronous
+ * on CUDA. */
 SGL_JIT_API sgl_jit_status sgl_jit_dsv3_router_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *hidden_states,
                                                     const sgl_jit_tensor *router_weights, void *stream, char *message,
                                                     size_t message_size);
