@@ -54,6 +54,7 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
     py_notebook_text(&unit, notebook);
     py_notebook_close(notebook);
   }
+  py_findings_close(&unit);
   free(unit.lines);
   py_unit_close(&unit);
 }

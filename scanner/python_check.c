@@ -186,9 +186,11 @@ static const char *check_gaps(const struct py_tree *tree, uint32_t *offset) {
       if (before[-1] != '\\' && !starts_line(tree, node))
         return "a statement is broken over two lines";
     }
-    if (c == '(' || c == '[' || c == '{')
-      depth++;
-    else if (depth && (c == ')' || c == ']' || c == '}'))
+    if ((c == '(' || c == '[' || c == '{') && ++depth > PY_BRACKETS_MAX) {
+      *offset = leaf->start;
+      return "more levels of brackets than Python takes";
+    }
+    if (depth && (c == ')' || c == ']' || c == '}'))
       depth--;
     end = leaf->end;
   }

@@ -4,11 +4,40 @@
 
 #include <stdlib.h>
 
-static void edit(struct py_unit *unit, size_t start, size_t end, const char *text, size_t size) {
-  if (unit->notebook)
-    py_notebook_edit(unit->notebook, unit->result, start, end, text, size);
-  else
-    result_edit(unit->result, start, end, text, size);
+/* Edits in the order in which they were made; they leave in the order of the text. */
+struct edits {
+  struct edit *list;
+  size_t count, capacity;
+};
+
+static void edit(struct edits *edits, size_t start, size_t end, const char *text, size_t size) {
+  PY_GROW(edits->list, edits->count, edits->capacity);
+  char *copy = scan_alloc(NULL, size + 1);
+  if (size)
+    memcpy(copy, text, size);
+  edits->list[edits->count++] = (struct edit){start, end, copy, size};
+}
+
+/* No two edits of one file start at the same place. */
+static int compare_edits(const void *left, const void *right) {
+  const struct edit *a = left, *b = right;
+  if (a->start != b->start)
+    return a->start < b->start ? -1 : 1;
+  return (a->end > b->end) - (a->end < b->end);
+}
+
+static void give_edits(struct py_unit *unit, struct edits *edits) {
+  if (edits->count)
+    qsort(edits->list, edits->count, sizeof *edits->list, compare_edits);
+  for (size_t i = 0; i < edits->count; i++) {
+    const struct edit *one = &edits->list[i];
+    if (unit->notebook)
+      py_notebook_edit(unit->notebook, unit->result, one->start, one->end, one->text, one->text_size);
+    else
+      result_edit(unit->result, one->start, one->end, one->text, one->text_size);
+    free(one->text);
+  }
+  free(edits->list);
 }
 
 /* --- the names and marks of one from-import ----------------------------------------------------------------------- */
@@ -24,6 +53,7 @@ struct part {
   const struct py_use *use; /* of a name that goes: what it becomes */
   uint32_t owner;           /* of a comment that goes: the part of the name it goes with */
   bool above;               /* ... as a line above it */
+  uint32_t comment;         /* of a name: its first comment; of a comment: the next one of that name */
 };
 
 struct parts {
@@ -47,6 +77,7 @@ static void take_parts(struct py_unit *unit, py_id statement, const struct py_us
                        struct parts *parts) {
   const struct py_tree *tree = &unit->tree;
   bool names = false;
+  size_t next = 0; /* the uses are in the order of the statement */
   uint32_t at = tree->nodes[statement].start, line = 0;
   for (py_id node = py_first(tree, statement); node; node = py_next(tree, node)) {
     struct part part = {.node = node, .start = tree->nodes[node].start, .end = tree->nodes[node].end};
@@ -65,11 +96,10 @@ static void take_parts(struct py_unit *unit, py_id statement, const struct py_us
     line += newlines(unit, part.start, part.end);
     part.last_line = line;
     at = part.end;
-    for (size_t i = 0; i < uses_count && part.kind == PART_NAME; i++)
-      if (uses[i]->node == node) {
-        part.use = uses[i];
-        part.gone = true;
-      }
+    if (part.kind == PART_NAME && next < uses_count && uses[next]->node == node) {
+      part.use = uses[next++];
+      part.gone = true;
+    }
     PY_GROW(parts->list, parts->count, parts->capacity);
     if (part.kind == PART_NAME) {
       parts->last_name = parts->count;
@@ -111,42 +141,44 @@ static void choose_commas(struct parts *parts) {
   }
 }
 
+/* The name beside which a comment stands, or of which it is a line of comment above; 0 when it stays. */
+static uint32_t comment_owner(const struct parts *parts, uint32_t comment, bool *above) {
+  const struct part *list = parts->list;
+  uint32_t owner = 0, line = list[comment].line;
+  bool beside = false, all = true;
+  for (uint32_t k = comment; k-- > 0 && list[k].last_line == line;) {
+    beside = beside || list[k].kind != PART_COMMENT;
+    if (list[k].kind != PART_NAME)
+      continue;
+    owner = owner ? owner : k;
+    all = all && list[k].gone;
+  }
+  *above = !beside;
+  if (beside)
+    return all ? owner : 0;
+  /* Lines of comment follow each other down to the line of a name. */
+  for (uint32_t k = comment + 1; k < parts->count && !owner; k++) {
+    if ((parts->kept && list[k].line != line + 1) || (list[k].kind != PART_COMMENT && list[k].kind != PART_NAME))
+      return 0;
+    line = list[k].line;
+    owner = list[k].kind == PART_NAME ? k : 0;
+  }
+  for (uint32_t k = owner; owner && k < parts->count && list[k].line == list[owner].line; k++)
+    all = all && (list[k].kind != PART_NAME || list[k].gone);
+  return all ? owner : 0;
+}
+
 /* A comment goes with the names of its line when all of them go; a line of comment with the name right below it. */
 static void choose_comments(struct parts *parts) {
-  struct part *list = parts->list;
-  bool whole = parts->kept == 0;
-  for (uint32_t i = 0; i < parts->count; i++) {
-    if (list[i].kind != PART_COMMENT)
+  for (uint32_t i = parts->count; i-- > 0;) {
+    struct part *part = &parts->list[i];
+    if (part->kind != PART_COMMENT)
       continue;
-    uint32_t owner = 0;
-    bool beside = false, all = true;
-    for (uint32_t k = 0; k < parts->count; k++) {
-      bool here = list[k].kind == PART_NAME && list[k].last_line == list[i].line;
-      if (here) {
-        beside = true;
-        owner = k;
-        all = all && list[k].gone;
-      }
-      beside = beside || (k != i && list[k].last_line == list[i].line && list[k].kind != PART_COMMENT);
-    }
-    if (!owner && !beside) {
-      /* Lines of comment follow each other down to the line of a name. */
-      uint32_t line = list[i].line, below = 0;
-      for (uint32_t k = i + 1; k < parts->count && !below; k++) {
-        bool adjacent = whole || list[k].line == line + 1;
-        if (!adjacent || (list[k].kind != PART_COMMENT && list[k].kind != PART_NAME))
-          break;
-        line = list[k].line;
-        below = list[k].kind == PART_NAME ? k : 0;
-      }
-      for (uint32_t k = below; below && k < parts->count && list[k].line == list[below].line; k++)
-        all = all && (list[k].kind != PART_NAME || list[k].gone);
-      owner = below;
-      list[i].above = below;
-    }
-    if (owner && all) {
-      list[i].gone = true;
-      list[i].owner = owner;
+    part->owner = comment_owner(parts, i, &part->above);
+    part->gone = part->owner;
+    if (part->owner) {
+      part->comment = parts->list[part->owner].comment;
+      parts->list[part->owner].comment = i;
     }
   }
 }
@@ -167,7 +199,7 @@ static size_t next_line(const struct py_unit *unit, size_t at) {
 
 /* The names at the end of the statement, with what stands between them, unless a comment that stays is there. Returns
  * the number of parts in front of it. */
-static uint32_t remove_tail(struct py_unit *unit, const struct parts *parts) {
+static uint32_t remove_tail(struct edits *edits, const struct parts *parts) {
   const struct part *list = parts->list;
   uint32_t from = parts->last_kept + 1, to = parts->count;
   if (parts->last_name == parts->last_kept)
@@ -181,11 +213,11 @@ static uint32_t remove_tail(struct py_unit *unit, const struct parts *parts) {
     if (!list[i].gone)
       return parts->count;
   if (from < to)
-    edit(unit, list[from - 1].end, list[to - 1].end, "", 0);
+    edit(edits, list[from - 1].end, list[to - 1].end, "", 0);
   return from;
 }
 
-static void remove_run(struct py_unit *unit, const struct part *left, const struct part *first, const struct part *last,
+static void remove_run(struct edits *edits, const struct part *left, const struct part *first, const struct part *last,
                        const struct part *right) {
   bool name_follows = right && (right->kind == PART_NAME || right->kind == PART_COMMA);
   size_t start = first->start, end = last->end;
@@ -193,12 +225,12 @@ static void remove_run(struct py_unit *unit, const struct part *left, const stru
     end = right->start;
   else if (left)
     start = left->end;
-  edit(unit, start, end, "", 0);
+  edit(edits, start, end, "", 0);
 }
 
-static void remove_parts(struct py_unit *unit, const struct parts *parts) {
+static void remove_parts(struct py_unit *unit, struct edits *edits, const struct parts *parts) {
   const struct part *list = parts->list;
-  uint32_t count = remove_tail(unit, parts);
+  uint32_t count = remove_tail(edits, parts);
   for (uint32_t i = 0; i < count;) {
     /* One line of parts; a part that goes over several lines joins them. */
     uint32_t end = i + 1, line = list[i].last_line;
@@ -209,7 +241,7 @@ static void remove_parts(struct py_unit *unit, const struct parts *parts) {
       goes = goes || list[end].gone;
     }
     if (goes && !stays) {
-      edit(unit, line_start(unit, list[i].start), next_line(unit, list[end - 1].end), "", 0);
+      edit(edits, line_start(unit, list[i].start), next_line(unit, list[end - 1].end), "", 0);
     } else if (goes) {
       for (uint32_t k = i; k < end; k++) {
         if (!list[k].gone)
@@ -217,7 +249,7 @@ static void remove_parts(struct py_unit *unit, const struct parts *parts) {
         uint32_t last = k;
         while (last + 1 < end && list[last + 1].gone)
           last++;
-        remove_run(unit, k > i ? &list[k - 1] : NULL, &list[k], &list[last], last + 1 < end ? &list[last + 1] : NULL);
+        remove_run(edits, k > i ? &list[k - 1] : NULL, &list[k], &list[last], last + 1 < end ? &list[last + 1] : NULL);
         k = last;
       }
     }
@@ -263,19 +295,19 @@ static void put_comment(struct py_unit *unit, struct py_buffer *out, const struc
   put_bytes(unit, out, comment->start, end);
 }
 
-/* "  # comment" for each comment beside the name; on = the part that they belong to. */
-static void put_beside(struct py_unit *unit, struct py_buffer *out, const struct parts *parts, uint32_t on) {
-  for (uint32_t i = 0; on && i < parts->count; i++)
-    if (parts->list[i].kind == PART_COMMENT && parts->list[i].owner == on && !parts->list[i].above) {
+/* "  # comment" for each comment beside the name. */
+static void put_beside(struct py_unit *unit, struct py_buffer *out, const struct parts *parts, uint32_t name) {
+  for (uint32_t i = name ? parts->list[name].comment : 0; i; i = parts->list[i].comment)
+    if (!parts->list[i].above) {
       py_buffer_puts(out, "  ");
       put_comment(unit, out, &parts->list[i]);
     }
 }
 
-static void put_above(struct py_unit *unit, struct py_buffer *out, const struct parts *parts, uint32_t on,
+static void put_above(struct py_unit *unit, struct py_buffer *out, const struct parts *parts, uint32_t name,
                       const struct py_layout *layout) {
-  for (uint32_t i = 0; on && i < parts->count; i++)
-    if (parts->list[i].kind == PART_COMMENT && parts->list[i].owner == on && parts->list[i].above) {
+  for (uint32_t i = name ? parts->list[name].comment : 0; i; i = parts->list[i].comment)
+    if (parts->list[i].above) {
       put_comment(unit, out, &parts->list[i]);
       py_buffer_puts(out, layout->newline);
       py_buffer_puts(out, layout->indent);
@@ -321,17 +353,17 @@ static void put_on_lines(struct py_unit *unit, struct py_buffer *out, const stru
   }
 }
 
-static void edit_statement(struct py_unit *unit, py_id statement, const struct parts *parts, const struct added *added,
-                           size_t count) {
+static void edit_statement(struct py_unit *unit, struct edits *edits, py_id statement, const struct parts *parts,
+                           const struct added *added, size_t count) {
   const struct py_node *at = &unit->tree.nodes[statement];
   struct py_layout layout = py_layout(unit, statement);
   bool replaces = parts->count && parts->kept == 0;
   struct py_buffer out = {0};
   if (parts->count && !replaces)
-    remove_parts(unit, parts);
+    remove_parts(unit, edits, parts);
   if (layout.follows || layout.followed) {
     put_on_line(unit, &out, parts, added, count, replaces);
-    edit(unit, replaces ? at->start : at->end, at->end, out.text, out.size);
+    edit(edits, replaces ? at->start : at->end, at->end, out.text, out.size);
   } else {
     size_t first = 0;
     if (replaces) {
@@ -339,7 +371,7 @@ static void edit_statement(struct py_unit *unit, py_id statement, const struct p
       put_import(unit, &out, added[0].use);
       put_loose(unit, &out, parts, true, &layout);
       put_beside(unit, &out, parts, added[0].part);
-      edit(unit, at->start, at->end, out.text, out.size);
+      edit(edits, at->start, at->end, out.text, out.size);
       out.size = 0;
       first = 1;
     }
@@ -347,20 +379,20 @@ static void edit_statement(struct py_unit *unit, py_id statement, const struct p
     if (replaces)
       put_loose(unit, &out, parts, false, &layout);
     if (out.size)
-      edit(unit, layout.line_end, layout.line_end, out.text, out.size);
+      edit(edits, layout.line_end, layout.line_end, out.text, out.size);
   }
   py_buffer_free(&out);
 }
 
 /* --- all of a file ------------------------------------------------------------------------------------------------ */
 
-static void edit_qualified(struct py_unit *unit, const struct py_use *use) {
+static void edit_qualified(struct py_unit *unit, struct edits *edits, const struct py_use *use) {
   const struct py_node *at = &unit->tree.nodes[use->node];
   const uint8_t *bytes = unit->source.bytes;
   /* else(sgl_kernel).name */
   bool glued = at->start && py_word_byte(bytes[at->start - 1]);
   char *text = scan_format("%s%.*s", glued ? " " : "", (int)use->length, bytes + use->offset);
-  edit(unit, at->start, at->end, text, strlen(text));
+  edit(edits, at->start, at->end, text, strlen(text));
   free(text);
 }
 
@@ -389,6 +421,7 @@ static bool same_text(const struct py_unit *unit, const struct py_use *a, const 
 static size_t list_added(struct py_unit *unit, const struct py_use *const *uses, size_t count,
                          const struct parts *parts, struct added *added) {
   size_t used = 0;
+  uint32_t part = 0; /* the imports are in the order of the parts */
   for (size_t i = 0; i < count; i++) {
     bool known = false;
     for (size_t k = 0; k < used && uses[i]->kind == PY_USE_QUALIFIED && !known; k++) {
@@ -400,11 +433,10 @@ static size_t list_added(struct py_unit *unit, const struct py_use *const *uses,
     }
     if (known)
       continue;
-    uint32_t part = 0;
-    for (uint32_t k = 0; k < parts->count && uses[i]->kind == PY_USE_IMPORT; k++)
-      if (parts->list[k].use == uses[i])
-        part = k;
-    added[used++] = (struct added){uses[i], part};
+    bool import = uses[i]->kind == PY_USE_IMPORT;
+    while (import && parts->list[part].use != uses[i])
+      part++;
+    added[used++] = (struct added){uses[i], import ? part : 0};
   }
   return used;
 }
@@ -435,6 +467,7 @@ static void share_statements(struct py_unit *unit, struct py_uses *uses) {
 
 void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
   share_statements(unit, uses);
+  struct edits edits = {0};
   const struct py_use **list = scan_alloc(NULL, uses->count * sizeof(const struct py_use *));
   struct added *added = scan_alloc(NULL, uses->count * sizeof *added);
   size_t count = 0;
@@ -443,7 +476,7 @@ void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
       continue;
     list[count++] = &uses->list[i];
     if (uses->list[i].kind == PY_USE_QUALIFIED)
-      edit_qualified(unit, &uses->list[i]);
+      edit_qualified(unit, &edits, &uses->list[i]);
   }
   if (count)
     qsort(list, count, sizeof(const struct py_use *), compare_uses);
@@ -458,9 +491,10 @@ void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
       choose_comments(&parts);
     }
     size_t used = list_added(unit, list + i, end - i, &parts, added);
-    edit_statement(unit, list[i]->statement, &parts, added, used);
+    edit_statement(unit, &edits, list[i]->statement, &parts, added, used);
     free(parts.list);
   }
   free(list);
   free(added);
+  give_edits(unit, &edits);
 }

@@ -228,6 +228,9 @@ enum py_field {
 #undef X
 };
 
+/* CPython's tokenizer takes no more levels of brackets (MAXLEVEL). */
+#define PY_BRACKETS_MAX 200
+
 /* A node is its index in the list, which is in the order of the text, parents first. 0 is the module and, where a node
  * is asked for, "none". */
 typedef uint32_t py_id;
@@ -405,6 +408,8 @@ struct py_unit {
   const struct py_notebook *notebook; /* NULL for a .py file */
   size_t *lines;                      /* offsets of the newlines of the file */
   size_t lines_count;
+  struct finding *findings; /* in any order until py_findings_close */
+  size_t findings_count, findings_capacity;
 };
 
 /* Source, tree, scopes and guards of a file. Returns NULL, or why Python would refuse it; there is then no more than
@@ -418,9 +423,11 @@ void py_lines_open(struct py_unit *unit);
 
 /* Line and column, in the file, of an offset in the source. */
 void py_position(const struct py_unit *unit, size_t offset, uint32_t *line, uint32_t *column);
-/* result_find at an offset of the source. */
-void py_find(const struct py_unit *unit, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
+/* A finding at an offset of the source; the message lives in the arena. */
+void py_find(struct py_unit *unit, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
              enum evidence evidence, enum level level, const char *message);
+/* Gives all findings to the result, line by line. */
+void py_findings_close(struct py_unit *unit);
 /* "NAME left sgl_kernel in 0.4.5": why a name is a finding. */
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
                     const char *name);

@@ -55,6 +55,8 @@ static void collect_names(struct python_index *index, const struct catalog *cata
     add_name(index, symbol->op_name);
     for (unsigned k = 0; k < symbol->python_count; k++) {
       add_name(index, symbol->python[k].name);
+      if (!strchr(symbol->python[k].module, '.'))
+        continue;
       PY_GROW(index->submodules, index->submodules_count, index->submodules_capacity);
       index->submodules[index->submodules_count++] = last_part(symbol->python[k].module);
     }

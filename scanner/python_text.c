@@ -473,11 +473,11 @@ static void broken_string(struct broken *broken, size_t from, size_t to, bool do
     line = end + 1;
   }
   if (!live && !documentation) {
-    size_t before = unit->result->findings_count;
+    size_t before = unit->findings_count;
     broken->base = from;
     py_find_uses(unit->scan, bytes + from, to - from, broken_found, broken);
     broken->base = 0;
-    live = unit->result->findings_count > before;
+    live = unit->findings_count > before;
   }
   if (!live && (documentation || memchr(bytes + from, ' ', to - from)))
     py_mentions(unit, bytes + from, NULL, from, to - from);

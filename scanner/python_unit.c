@@ -60,12 +60,37 @@ void py_position(const struct py_unit *unit, size_t offset, uint32_t *line, uint
   *column = (uint32_t)(offset - (low ? unit->lines[low - 1] + 1 : 0)) + 1;
 }
 
-void py_find(const struct py_unit *unit, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
+void py_find(struct py_unit *unit, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
              enum evidence evidence, enum level level, const char *message) {
   uint32_t line, column;
   py_position(unit, offset, &line, &column);
-  result_find(unit->result, line, column, symbol, verdict, unit->notebook ? EVIDENCE_NOTEBOOK : evidence, level, "%s",
-              message);
+  PY_GROW(unit->findings, unit->findings_count, unit->findings_capacity);
+  unit->findings[unit->findings_count++] = (struct finding){.line = line,
+                                                            .column = column,
+                                                            .symbol = symbol,
+                                                            .verdict = verdict,
+                                                            .evidence = unit->notebook ? EVIDENCE_NOTEBOOK : evidence,
+                                                            .level = level,
+                                                            .message = (char *)(uintptr_t)message};
+}
+
+static int compare_findings(const void *left, const void *right) {
+  const struct finding *a = left, *b = right;
+  if (a->line != b->line)
+    return a->line < b->line ? -1 : 1;
+  return (a->column > b->column) - (a->column < b->column);
+}
+
+void py_findings_close(struct py_unit *unit) {
+  if (unit->findings_count)
+    qsort(unit->findings, unit->findings_count, sizeof *unit->findings, compare_findings);
+  for (size_t i = 0; i < unit->findings_count; i++) {
+    const struct finding *finding = &unit->findings[i];
+    result_find(unit->result, finding->line, finding->column, finding->symbol, finding->verdict, finding->evidence,
+                finding->level, "%s", finding->message);
+  }
+  free(unit->findings);
+  unit->findings = NULL;
 }
 
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,

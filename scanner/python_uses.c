@@ -504,8 +504,8 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
     reason = "it stands in a string: change it by hand";
   if (!reason && use->kind == PY_USE_QUALIFIED)
     reason = qualified_reason(unit, uses, use);
-  if (!reason && use->kind == PY_USE_IMPORT && has_comment(&unit->tree, use->statement) &&
-      py_layout(unit, use->statement).followed)
+  if (!reason && use->kind == PY_USE_IMPORT && py_layout(unit, use->statement).followed &&
+      has_comment(&unit->tree, use->statement))
     reason = "the statement has comments, and another one follows on its line: change it by hand";
   use->reason = reason;
   if (!reason) {

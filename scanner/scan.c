@@ -57,9 +57,14 @@ static int strength(enum verdict verdict) {
 void result_find(struct result *result, uint32_t line, uint32_t column, const struct catalog_symbol *symbol,
                  enum verdict verdict, enum evidence evidence, enum level level, const char *format, ...) {
   struct finding *finding = NULL;
-  for (size_t i = result->findings_count; i-- > 0 && !finding;)
+  if (result->findings_count && result->findings[result->findings_count - 1].line > line)
+    result->unordered = true;
+  for (size_t i = result->findings_count; i-- > 0 && !finding;) {
     if (result->findings[i].line == line && result->findings[i].symbol == symbol)
       finding = &result->findings[i];
+    else if (result->findings[i].line < line && !result->unordered)
+      break; /* a front that goes line by line does not search the whole list each time */
+  }
   if (finding && strength(verdict) <= strength(finding->verdict))
     return;
   if (finding) {

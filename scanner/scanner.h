@@ -69,6 +69,7 @@ enum coverage { COVERAGE_FULL, COVERAGE_PARTLY, COVERAGE_NONE };
 struct result {
   struct finding *findings;
   size_t findings_count, findings_capacity;
+  bool unordered; /* the findings did not come line by line */
   struct edit *edits;
   size_t edits_count, edits_capacity;
   enum coverage coverage;
