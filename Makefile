@@ -5,7 +5,11 @@
 #   make check        build, then run every test suite that can run here (also under sanitizers)
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make install      PREFIX=/usr/local DESTDIR=
-#   make help         all targets and variables
+#   make deps         install what is missing; all of the above do it themselves
+#   make tests        build the test programs without running them
+#   make format       clang-format on all C sources; format-check only looks
+#   make clean        remove the build folder
+#   make help         this list
 #
 # Objects never lie beside sources: everything goes below $(BUILD). A variant has a folder of its own below it.
 
@@ -27,6 +31,9 @@ B := $(BUILD)
 endif
 
 .DEFAULT_GOAL := all
+# One short line for each file that is made; V=1 shows the commands.
+V ?= 0
+Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -102,24 +109,24 @@ deps: $(DEPS_STAMP)
 # Sources are compiled after the dependencies are there, but are not rebuilt because the stamp is newer.
 $(B)/obj/%.o: %.c | $(DEPS_STAMP) $(GENERATED)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(EXTRA_$(firstword $(subst /, ,$*))) -MMD -MP -c -o $@ $<
+	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(EXTRA_$(firstword $(subst /, ,$*))) -MMD -MP -c -o $@ $<
 
 # The catalog tool writes what the others include, so its own objects must not wait for it.
 $(B)/obj/catalog/%.o: catalog/%.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(shell pkg-config --cflags libcyaml) -MMD -MP -c -o $@ $<
+	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(shell pkg-config --cflags libcyaml) -MMD -MP -c -o $@ $<
 
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The grammar and tree-sitter are somebody else's code: no warnings of ours.
 $(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 -fPIC -w -I$(BUILD)/deps/tree-sitter-headers -c -o $@ $(GRAMMAR)/src/$*.c
+	$(call Q,CC)$(CC) -std=c11 -O2 -fPIC -w -I$(BUILD)/deps/tree-sitter-headers -c -o $@ $(GRAMMAR)/src/$*.c
 $(B)/obj/grammar/runtime.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -w -I$(TREE_SITTER)/include -I$(TREE_SITTER)/src -c -o $@ $(TREE_SITTER)/src/lib.c
+	$(call Q,CC)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -w -I$(TREE_SITTER)/include -I$(TREE_SITTER)/src -c -o $@ $(TREE_SITTER)/src/lib.c
 
 EXTRA_jit := -DSGL_JIT_BUILDING
 EXTRA_shim := -DSGL_COMPAT_BUILDING
@@ -130,12 +137,12 @@ EXTRA_tests = $(SCANNER_CFLAGS)
 
 $(B)/bin/sgl-catalog: $(CATALOG_TOOL_OBJS) $(CATALOG_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs libcyaml)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs libcyaml)
 
 # One run lints and writes all tables; a lint error stops the build.
 $(B)/gen/stamp: catalog/removals.yaml catalog/prelude.h.in $(B)/bin/sgl-catalog
 	@mkdir -p $(@D)
-	$(B)/bin/sgl-catalog generate catalog/removals.yaml $(B)/gen
+	$(call Q,GEN)$(B)/bin/sgl-catalog generate catalog/removals.yaml $(B)/gen
 	@touch $@
 $(GENERATED): $(B)/gen/stamp ;
 
@@ -146,18 +153,18 @@ $(B)/obj/jit/kernel_text.o: $(wildcard jit/kernels/*)
 
 $(B)/lib/libsgl_kernel_jit.so: $(JIT_OBJS)
 	@mkdir -p $(@D)
-	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_jit.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete -o $@ $^ -lpthread -ldl -lm
-	ln -sf libsgl_kernel_jit.so $(@D)/libsgl_kernel_jit.so.$(SOVERSION)
+	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_jit.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete -o $@ $^ -lpthread -ldl -lm
+	@ln -sf libsgl_kernel_jit.so $(@D)/libsgl_kernel_jit.so.$(SOVERSION)
 
 $(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/lib/libsgl_kernel_jit.so
 	@mkdir -p $(@D)
-	$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_compat.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete \
+	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_compat.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete \
 	  -Wl,--version-script=$(B)/gen/compat_exports.map -Wl,-rpath,'$$ORIGIN' -o $@ $(SHIM_OBJS) -L$(B)/lib -lsgl_kernel_jit -lpthread -ldl
-	ln -sf libsgl_kernel_compat.so $(@D)/libsgl_kernel_compat.so.$(SOVERSION)
+	@ln -sf libsgl_kernel_compat.so $(@D)/libsgl_kernel_compat.so.$(SOVERSION)
 
 $(B)/bin/sgl-migrate: $(B)/obj/scanner/main.o $(SCANNER_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(SCANNER_LIBS)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(SCANNER_LIBS)
 
 # Static archives for the unit tests, which reach private functions.
 $(B)/lib/jit.a: $(JIT_OBJS)
@@ -167,7 +174,7 @@ $(B)/lib/catalog.a: $(CATALOG_OBJS) $(filter-out %catalog_tool.o,$(CATALOG_TOOL_
 $(B)/lib/%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call Q,AR)ar rcs $@ $^
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # tests/MODULE/test_NAME.c      a CUnit program (tests/unit.h), linked with the module's archive
@@ -180,29 +187,29 @@ FAKES := $(patsubst %,$(B)/%.so,$(basename $(wildcard tests/*/fake_*.c tests/*/f
 
 $(B)/tests/catalog/%: $(B)/obj/tests/catalog/%.o $(B)/lib/catalog.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $$(pkg-config --libs libcyaml)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $$(pkg-config --libs libcyaml)
 $(B)/tests/jit/%: $(B)/obj/tests/jit/%.o $(B)/lib/jit.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm
 $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(B)/lib/libsgl_kernel_jit.so
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' $(CUNIT_LIBS) -lpthread -ldl -lm
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' $(CUNIT_LIBS) -lpthread -ldl -lm
 $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++
 $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
 # The JIT finds its fakes as it finds the real ones, by these names; the fake NVRTC contains the emulated device.
 $(B)/tests/jit/fake_cuda.so $(B)/tests/jit/fake_cuda_11.so: LDFLAGS += -Wl,-soname,libcuda.so.1
 $(B)/tests/jit/fake_nvrtc.so: LDFLAGS += -Wl,-soname,libnvrtc.so.13
 $(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
-	$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
+	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
 $(B)/tests/%.so: tests/%.cc
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
-	$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
+	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
 .PHONY: tests check run gpu-check
 tests: all $(UNIT) $(FAKES)
@@ -245,6 +252,6 @@ format-check:
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
-	@echo 'variables: BUILD=build  SAN=asan,ubsan|tsan  COV=1  PREFIX=/usr/local  DESTDIR=  CC  CFLAGS  LDFLAGS'
+	@echo 'variables: BUILD=build  SAN=asan,ubsan|tsan  COV=1  V=1  PREFIX=/usr/local  DESTDIR=  CC  CFLAGS  LDFLAGS'
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -32,7 +32,7 @@ diff -ru before project > fix.diff || true
 cat fix.diff
 [ -s fix.diff ] || { echo "run: fix changed nothing" >&2; exit 1; }
 
-say "3. What was compiled against the old library keeps running."
+say "3. A binary that was compiled against the old library finds its functions again."
 lib=$build/lib
 ${CXX:-g++} -O1 -fPIC -shared -o liblegacy_caller.so before/csrc/legacy_caller.cc -L"$lib" -lsgl_kernel_compat -Wl,-rpath,"$lib"
 export SGL_KERNEL_JIT_BACKEND=reference LD_LIBRARY_PATH="$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -43,11 +43,12 @@ if "$python" -c 'import torch' 2>/dev/null; then
   shown "python3 through_torch.py    # torch $("$python" -c 'import torch; print(torch.__version__)')"
   "$python" "$here/through_torch.py" "$lib" "$work/liblegacy_caller.so"
 else
-  echo "(no torch to import here: the old C++ symbol is called without one, the result comes through the C interface)"
+  echo "(No torch can be imported here. Without one there are no tensors, so the call warns and throws a clear error in place of"
+  echo "an undefined symbol, and the numbers below come through the C interface. With a torch they come through the old names.)"
   ${CXX:-g++} -O1 -o legacy "$here/legacy.cc" -L. -llegacy_caller -Wl,-rpath,"$work" -Wl,-rpath-link,"$lib"
   shown "./legacy"
   ./legacy
-  ${CC:-gcc} -std=c11 -O1 -I"$build/../jit/include" -o c_api "$here/c_api.c" -L"$lib" -lsgl_kernel_jit -Wl,-rpath,"$lib"
+  ${CC:-gcc} -std=c11 -O1 -I"$here/../../jit/include" -o c_api "$here/c_api.c" -L"$lib" -lsgl_kernel_jit -Wl,-rpath,"$lib"
   shown "./c_api    # dsv3_router_gemm, CPU reference backend"
   ./c_api
 fi

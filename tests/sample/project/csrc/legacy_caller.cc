@@ -1,5 +1,5 @@
-// The part of the project that was compiled against the old wheel and is not compiled again: only the mangled names of
-// the kernel library are left in the binary. It needs no torch headers, so this sample builds it everywhere.
+// The C entry points of the project. They declare the old functions themselves, so they need no header of the wheel.
+
 namespace at {
 class Tensor;
 }
