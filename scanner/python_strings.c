@@ -440,6 +440,8 @@ static void gather_prefixed(struct py_unit *unit, struct named_list *names, py_i
   for (; from && from < to; from++)
     if (py_kind(tree, from) == PY_IDENTIFIER && tree->nodes[from].field != PY_FIELD_ATTRIBUTE)
       gather_variable(unit, names, from, path);
+    else if (py_kind(tree, from) == PY_STRING)
+      gather(unit, names, from, path, 0);
 }
 
 static int compare_named(const void *left, const void *right) {
@@ -556,6 +558,27 @@ static bool names_something(const struct py_unit *unit, const struct py_string *
   return rules_next_name(unit->scan, string->bytes, string->size, 0, &symbol, &length) != SIZE_MAX;
 }
 
+/* patch.multiple(sgl_kernel, name=...) */
+static void multiple_uses(struct py_unit *unit, struct py_uses *uses, py_id keyword) {
+  const struct py_tree *tree = &unit->tree;
+  py_id word = py_field(tree, keyword, PY_FIELD_NAME),
+        call = argument_of(tree, py_field(tree, keyword, PY_FIELD_VALUE));
+  py_id name = call ? py_call_name(tree, call) : 0;
+  if (!word || !name || !py_is(tree, name, "multiple"))
+    return;
+  py_id target = py_argument(tree, call, 0, "target");
+  const char *path = target ? owner_path(unit, target) : NULL;
+  if (target && !path && ((path = py_constant(unit, target)) == NULL || !py_is_package(path)))
+    return;
+  const struct py_node *at = &tree->nodes[word];
+  const struct catalog_symbol *symbol =
+      path ? removed_in(unit, path, py_text_copy(&unit->arena, tree->bytes + at->start, at->end - at->start)) : NULL;
+  if (!symbol)
+    return;
+  add_use(unit, uses, keyword, symbol, at->start, "this call patches it: change it by hand");
+  py_use_mark(unit, uses, symbol, PY_MARK_PATCHED);
+}
+
 static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct named_list *names, py_id node,
                         const struct py_string *string) {
   const struct py_tree *tree = &unit->tree;
@@ -607,6 +630,8 @@ void py_strings_collect(struct py_unit *unit, struct py_uses *uses) {
     const struct py_node *at = &tree->nodes[node];
     if (at->kind == PY_COMMENT)
       py_comment(unit, at->start, at->end);
+    if (at->kind == PY_KEYWORD_ARGUMENT)
+      multiple_uses(unit, uses, node);
     bool string = at->kind == PY_STRING && py_kind(tree, at->parent) != PY_CONCATENATED_STRING;
     if (!string && at->kind != PY_CONCATENATED_STRING)
       continue;

@@ -40,20 +40,24 @@ static bool is_dropped(const struct py_unit *unit, const struct catalog_route *r
          catalog_version_compare(unit->scan->options.sglang_release, route->until) >= 0;
 }
 
-/* The function whose module `path` was and that left with it: "sglang.jit_kernel.fused_a_gemm". Of several, the one
- * with the name of the module. */
+/* The function whose module `path` was and that left with it: "sglang.jit_kernel.fused_a_gemm". Of several functions
+ * only the one with the name of the module can be meant. */
 static const struct catalog_symbol *dropped_module(const struct py_unit *unit, const char *path) {
   const struct catalog *catalog = unit->scan->catalog;
   const struct catalog_symbol *found = NULL;
   const char *last = strrchr(path, '.');
+  bool several = false;
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     for (unsigned k = 0; k < catalog->symbols[i].routes_count; k++) {
       const struct catalog_route *route = &catalog->symbols[i].routes[k];
-      if (strcmp(route->module, path) == 0 && is_dropped(unit, route) &&
-          (!found || (last && strcmp(last + 1, catalog->symbols[i].id) == 0)))
-        found = &catalog->symbols[i];
+      if (strcmp(route->module, path) != 0 || !is_dropped(unit, route))
+        continue;
+      if (last && strcmp(last + 1, route->name) == 0)
+        return &catalog->symbols[i];
+      several = several || (found && found != &catalog->symbols[i]);
+      found = &catalog->symbols[i];
     }
-  return found;
+  return several ? NULL : found;
 }
 
 /* Marks what `module`.`name` is the new home of, as the module of the function or a package above it. */
@@ -69,6 +73,8 @@ static void mark_new(struct py_unit *unit, struct py_uses *uses, const char *mod
     for (unsigned k = 0; k < symbol->routes_count; k++) {
       const struct catalog_route *route = &symbol->routes[k];
       size_t length = strlen(module);
+      if (is_dropped(unit, route))
+        continue;
       new = new || (strcmp(route->module, module) == 0 && strcmp(route->name, name) == 0) ||
             (strncmp(route->module, module, length) == 0 && route->module[length] == '.' &&
              strcmp(route->module + length + 1, name) == 0);
@@ -118,19 +124,21 @@ static void collect_from_import(struct py_unit *unit, struct py_uses *uses, py_i
     if (!py_index_name(unit->scan, tree->bytes + tree->nodes[word].start, length))
       continue;
     const char *name = text_of(unit, word);
-    const struct catalog_symbol *symbol =
-        operators ? rules_operator_removed(unit->scan, name) : rules_python_removed(unit->scan, module, name);
+    const struct catalog_symbol *gone = starts_with(module, "sglang.")
+                                            ? dropped_module(unit, py_text_format(&unit->arena, "%s.%s", module, name))
+                                            : NULL;
+    const struct catalog_symbol *symbol = gone        ? gone
+                                          : operators ? rules_operator_removed(unit->scan, name)
+                                                      : rules_python_removed(unit->scan, module, name);
     if (!symbol) {
       mark_new(unit, uses, module, name);
       continue;
     }
-    const struct catalog_symbol *gone =
-        py_is_package(module) ? NULL : dropped_module(unit, py_text_format(&unit->arena, "%s.%s", module, name));
     struct py_use *use = py_use_add(uses,
                                     operators ? PY_USE_OPERATOR
                                     : gone    ? PY_USE_MODULE
                                               : PY_USE_IMPORT,
-                                    gone ? gone : symbol, tree->nodes[word].start, length);
+                                    symbol, tree->nodes[word].start, length);
     use->node = entry;
     use->statement = statement;
     use->module = module;
