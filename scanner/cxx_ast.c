@@ -124,6 +124,12 @@ static enum cxx_owner function_owner(const struct ast *ast, const struct cxx_use
   CXCursor pattern = clang_getSpecializedCursorTemplate(function);
   if (!clang_Cursor_isNull(pattern) && !clang_isInvalid(clang_getCursorKind(pattern)))
     function = pattern;
+  CXString spelling = clang_getCursorSpelling(function);
+  const char *text = clang_getCString(spelling);
+  bool named = text && strcmp(text, name->word) == 0;
+  clang_disposeString(spelling);
+  if (!named)
+    return CXX_OWNER_OTHER; /* what a macro of that name leads to */
   bool is_template = clang_getCursorKind(function) == CXCursor_FunctionTemplate;
   if (is_template != name->is_template)
     return CXX_OWNER_OTHER;
@@ -203,6 +209,7 @@ static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientD
   if (!use)
     return CXChildVisit_Recurse;
   if (kind == CXCursor_OverloadedDeclRef) {
+    use->ast_open = true;
     use->ast = (uint8_t)merge(use->ast, overload_owner(ast, use, cursor));
   } else if (clang_isReference(kind) || kind == CXCursor_DeclRefExpr || kind == CXCursor_MemberRefExpr) {
     CXCursor target = clang_getCursorReferenced(cursor);

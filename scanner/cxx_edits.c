@@ -135,11 +135,42 @@ static size_t after_directive(const struct cxx_unit *unit, const struct cxx_dire
   return unit->tokens.list[d->last].end;
 }
 
+/* The first token of code from `at` on. */
+static uint32_t first_code(const struct cxx_unit *unit, uint32_t at) {
+  while (at < unit->tokens.count &&
+         (unit->tokens.list[at].kind == CXX_HASH || (unit->tokens.list[at].flags & CXX_DIRECTIVE)))
+    at++;
+  return at;
+}
+
+static bool module_word(const struct cxx_unit *unit, uint32_t token) {
+  return token < unit->tokens.count && unit->tokens.list[token].kind == CXX_WORD &&
+         cxx_token_is(&unit->tokens, &unit->tokens.list[token], "module");
+}
+
+/* Of the unit of a module: the semicolon of `module;`, which begins the part for includes; CXX_NONE without one. */
+static uint32_t fragment_start(const struct cxx_unit *unit) {
+  uint32_t code = first_code(unit, 0);
+  const struct cxx_token *next = code + 1 < unit->tokens.count ? &unit->tokens.list[code + 1] : NULL;
+  return module_word(unit, code) && next && next->kind == CXX_PUNCT && next->code == ';' ? code + 1 : CXX_NONE;
+}
+
+/* `export module name;` or `module name;` comes first. Behind an include, module is a type of somebody's own. */
+static bool starts_module(const struct cxx_unit *unit) {
+  uint32_t code = first_code(unit, 0);
+  if (code + 1 >= unit->tokens.count || unit->tokens.list[code].kind != CXX_WORD)
+    return false;
+  if (unit->tokens.list[code].code == KW_export)
+    return module_word(unit, code + 1);
+  for (uint32_t i = 0; i < unit->directives_count && unit->directives[i].first < code; i++)
+    if (unit->directives[i].kind == CXX_INCLUDE)
+      return false;
+  return module_word(unit, code) && unit->tokens.list[code + 1].kind == CXX_WORD;
+}
+
 static size_t find_place(const struct cxx_unit *unit) {
-  uint32_t code = 0; /* the first token of code */
-  while (code < unit->tokens.count &&
-         (unit->tokens.list[code].kind == CXX_HASH || (unit->tokens.list[code].flags & CXX_DIRECTIVE)))
-    code++;
+  uint32_t fragment = fragment_start(unit);
+  uint32_t code = first_code(unit, fragment == CXX_NONE ? 0 : fragment + 1);
   uint32_t start;
   unsigned base = find_frames(unit, code, &start);
   const struct cxx_directive *last = NULL, *group = NULL;
@@ -167,6 +198,13 @@ static size_t find_place(const struct cxx_unit *unit) {
     return after_directive(unit, &unit->directives[start - 1]);
   bool directive = start < unit->directives_count && unit->directives[start].first < code;
   return before_code(unit, unit->tokens.list[directive ? unit->directives[start].first : code].start);
+}
+
+bool cxx_edits_includable(const struct cxx_unit *unit) {
+  uint32_t fragment = fragment_start(unit);
+  if (fragment == CXX_NONE)
+    return !starts_module(unit);
+  return first_code(unit, fragment + 1) < unit->tokens.count && find_place(unit) >= unit->tokens.list[fragment].end;
 }
 
 static void edit_include(struct cxx_unit *unit) {

@@ -54,6 +54,10 @@ const struct cxx_name *cxx_index_name(const struct scan *scan, int name);
 const struct cxx_signature *cxx_index_signature(const struct scan *scan, const struct catalog_symbol *symbol);
 /* Does any file of the tree define a function-like macro of that name? */
 bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length);
+/* Does any file of the tree define a macro with that catalog name? */
+bool cxx_index_renames(const struct scan *scan, int name);
+/* Does the tree define another function of that name, which a call with arguments of unknown types may find? */
+bool cxx_index_elsewhere(const struct scan *scan, int name);
 /* The header of the tree that an include in `from` means, or NULL. */
 const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
                                            size_t length);
@@ -117,6 +121,7 @@ struct cxx_use {
   uint8_t role, qualifier, owner;
   uint8_t ast; /* enum cxx_owner; CXX_OWNER_UNPROVEN: no node */
   bool ast_declaration;
+  bool ast_open;                     /* libclang leaves open which function it is: the arguments depend on a template */
   bool unsure;                       /* found without a look at the scopes around it */
   const struct catalog_route *route; /* what the call becomes; NULL: it stays */
   struct cxx_scope *scope;
@@ -193,6 +198,9 @@ struct cxx_unit {
   unsigned includes_count;
   uint8_t *times; /* for each file of the scan: how often it was included */
   bool wheel_included, jit_included;
+  bool includable;       /* an include can be added */
+  bool *elsewhere;       /* one a catalog name: see cxx_scopes_elsewhere */
+  bool jit_hidden;       /* sgl_kernel_jit is something else here than the namespace of this project's header */
   bool headers_left_out; /* the tree's headers are too many for one file */
   double expansion;      /* tokens after macro expansion, about */
   const char *too_much;  /* why libclang did not get the file; NULL: it may or did */
@@ -244,6 +252,8 @@ struct cxx_string cxx_scope_registrar(const struct cxx_scope *scope);
 void cxx_signature_read(struct cxx_unit *unit, const uint8_t *text, size_t size, struct cxx_signature *signature);
 /* Has the file (with its headers) a declaration of that name of another owner / of the removed function? */
 void cxx_scopes_declared(const struct cxx_unit *unit, int name, bool *removed, bool *other);
+/* Marks, one a catalog name, those of which another function is in view that its arguments' types may lead to. */
+void cxx_scopes_elsewhere(const struct cxx_unit *unit, bool *names);
 /* Is the declaration at this byte of a part another function than the catalog's, by its parameters? */
 bool cxx_scopes_mismatch(const struct cxx_unit *unit, const uint8_t *at);
 /* How many arguments the call at a token has: least to most, UINT_MAX when they cannot be counted. */
@@ -264,7 +274,9 @@ void cxx_ast_resolve(struct cxx_unit *unit);
 void cxx_uses_find(struct cxx_unit *unit);
 /* cxx_strings.c: findings for strings, comments and #error texts. */
 void cxx_strings_find(struct cxx_unit *unit);
-/* cxx_edits.c: the edits of all findings that are VERDICT_REWRITE, and the new include. */
+/* cxx_edits.c: can the file get an include? Not the unit of a module without a place in front of the module. */
+bool cxx_edits_includable(const struct cxx_unit *unit);
+/* The edits of all findings that are VERDICT_REWRITE, and the new include. */
 void cxx_edits_make(struct cxx_unit *unit);
 
 #endif

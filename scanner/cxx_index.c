@@ -29,6 +29,7 @@ struct cxx_index {
   struct table macros;              /* function-like macros that files with a hit may use */
   struct table registrars;          /* functions that register operators in the library's namespace */
   bool *defined;                    /* one a catalog symbol */
+  bool *renamed, *elsewhere;        /* one a name */
   char *wheel_header, *jit_header;
 };
 
@@ -363,6 +364,19 @@ static void add_registrars(struct scan *scan, const struct cxx_tokens *tokens) {
   }
 }
 
+/* #define NAME of a catalog name. */
+static void add_renamed(struct scan *scan, const struct cxx_tokens *tokens) {
+  for (uint32_t i = 0; i + 2 < tokens->count; i++) {
+    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) || !is_word(tokens, i + 2) ||
+        !cxx_token_is(tokens, &tokens->list[i + 1], "define"))
+      continue;
+    const struct cxx_token *token = &tokens->list[i + 2];
+    int name = cxx_index_find(scan, tokens->bytes + token->start, token->end - token->start);
+    if (name >= 0)
+      scan->cxx_index->renamed[name] = true;
+  }
+}
+
 /* A catalog function's name, a parameter list and soon a brace. */
 static bool may_define_function(const struct scan *scan, const struct cxx_tokens *tokens) {
   for (uint32_t i = 0; i + 1 < tokens->count; i++) {
@@ -411,6 +425,8 @@ static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
 static void add_definitions(struct scan *scan, const struct source_file *file) {
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
   cxx_unit_open(unit, scan, file);
+  if (!unit->c_source)
+    cxx_scopes_elsewhere(unit, scan->cxx_index->elsewhere);
   bool found = false;
   for (uint32_t i = 0; i < unit->uses_count; i++)
     found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED);
@@ -435,6 +451,8 @@ void cxx_index_build(struct scan *scan) {
   scan->cxx_index = index;
   index->defined = cxx_arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
   build_names(scan);
+  index->renamed = cxx_arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
+  index->elsewhere = cxx_arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
   build_stand_ins(scan);
   bool *candidates = scan_alloc(NULL, scan->files_count);
   memset(candidates, 0, scan->files_count);
@@ -455,6 +473,7 @@ void cxx_index_build(struct scan *scan) {
         add(index, wanted, word, length, 0);
     }
     add_registrars(scan, &tokens);
+    add_renamed(scan, &tokens);
     candidates[i] = may_define_function(scan, &tokens);
     cxx_tokens_free(&tokens);
   }
@@ -484,6 +503,14 @@ void cxx_index_free(struct scan *scan) {
 
 bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {
   return find(&scan->cxx_index->macros, text, length) != NULL;
+}
+
+bool cxx_index_renames(const struct scan *scan, int name) {
+  return scan->cxx_index->renamed[name];
+}
+
+bool cxx_index_elsewhere(const struct scan *scan, int name) {
+  return scan->cxx_index->elsewhere[name];
 }
 
 bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *symbol) {

@@ -427,6 +427,18 @@ void cxx_scopes_declared(const struct cxx_unit *unit, int name, bool *removed, b
   *other = declared.other;
 }
 
+static void visit_elsewhere(void *user, const struct cxx_declaration *d) {
+  bool *names = user;
+  static const struct cxx_string jit = {(const uint8_t *)"sgl_kernel_jit", 14};
+  bool function = d->kind == DECLARES_FUNCTION || d->kind == DECLARES_TEMPLATE;
+  if (function && !d->removed && d->scope->kind == SCOPE_NAMESPACE && !same(d->scope->name, jit))
+    names[d->name] = true;
+}
+
+void cxx_scopes_elsewhere(const struct cxx_unit *unit, bool *names) {
+  walk_declarations(unit->global, visit_elsewhere, names);
+}
+
 struct mismatch {
   const uint8_t *at;
   bool found;

@@ -106,6 +106,28 @@ static bool has_include(void *user, const uint8_t *name, size_t length) {
   return cxx_index_header(walk->unit->scan, walk->file, name, length) != NULL;
 }
 
+/* Does the word sgl_kernel_jit stand for something else than the namespace of this project's header here? Calls of it
+ * are written without a leading ::, so another thing of that name could take them. */
+static bool hides_jit(const struct walk *walk, uint32_t at) {
+  const struct cxx_tokens *tokens = walk->tokens;
+  const struct cxx_token *list = tokens->list;
+  if (at > 0 && punct_is(tokens, at - 1, CXX_SCOPE))
+    return at > 1 && ((list[at - 2].kind == CXX_WORD && list[at - 2].code == KW_NONE) || punct_is(tokens, at - 2, '>'));
+  if (at > 0 && list[at - 1].kind == CXX_WORD && list[at - 1].code == KW_namespace) {
+    bool directive = at > 1 && list[at - 2].kind == CXX_WORD && list[at - 2].code == KW_using;
+    return !directive && (punct_is(tokens, at + 1, '=') || walk->unit->state.scope != walk->unit->global);
+  }
+  if (punct_is(tokens, at + 1, CXX_SCOPE))
+    return false;
+  if (at > 2 && punct_is(tokens, at - 1, '=') && punct_is(tokens, at + 1, ';') && list[at - 3].kind == CXX_WORD &&
+      list[at - 3].code == KW_namespace)
+    return false; /* namespace short = sgl_kernel_jit; */
+  if (at > 1 && punct_is(tokens, at - 1, '(') && punct_is(tokens, at + 1, ',') && list[at - 2].kind == CXX_WORD)
+    /* PYBIND11_MODULE(sgl_kernel_jit, m) */
+    return cxx_index_macro(walk->unit->scan, tokens->bytes + list[at - 2].start, list[at - 2].end - list[at - 2].start);
+  return true;
+}
+
 /* --- directives --------------------------------------------------------------------------------------------------- */
 
 static bool condition_value(struct walk *walk, enum cxx_directive_kind kind, uint32_t name, uint32_t last) {
@@ -254,6 +276,8 @@ static uint32_t directive(struct walk *walk, uint32_t first) {
       unit->tokens.list[i].flags |= CXX_INACTIVE;
   }
   size_t start = walk->tokens->list[first].start, end = walk->tokens->list[last].start;
+  if (kind == CXX_DEFINE && word_is(walk, name + 1, "sgl_kernel_jit"))
+    unit->jit_hidden = true;
   bool keep = walk->active && (kind == CXX_DEFINE || kind == CXX_UNDEF);
   if (!keep)
     blank(walk, start, end);
@@ -387,16 +411,21 @@ static struct cxx_use *new_use(struct cxx_unit *unit, uint32_t token, int name, 
   return &unit->uses[unit->uses_count++];
 }
 
-/* A token of the file that is a catalog name and a macro: it means what the macro's body says. */
+/* A token of the file that is a catalog name and a macro: it means what the macro's body says. A body that does not
+ * spell the name may still lead to the function. */
 static void macro_use(struct walk *walk, uint32_t token, int name, const struct cxx_macro *macro) {
   struct cxx_tokens body;
   cxx_lex(&body, macro->body.text, macro->body.length);
-  bool function = false;
+  bool function = false, spelled = false;
   for (uint32_t i = 0; i < body.count; i++)
     if (body.list[i].kind == CXX_WORD && cxx_index_find(walk->unit->scan, body.bytes + body.list[i].start,
-                                                        body.list[i].end - body.list[i].start) == name)
+                                                        body.list[i].end - body.list[i].start) == name) {
       function = function || body_means_function(&body, 0, i);
+      spelled = true;
+    }
   cxx_tokens_free(&body);
+  if (!spelled)
+    function = body_means_function(walk->tokens, 0, token);
   new_use(walk->unit, token, name, function ? CXX_ROLE_MACRO_USE : CXX_ROLE_OTHER);
 }
 
@@ -498,6 +527,8 @@ static uint32_t plain_token(struct walk *walk, uint32_t at) {
   const struct cxx_token *token = &walk->tokens->list[at];
   const uint8_t *text = walk->tokens->bytes + token->start;
   size_t length = token->end - token->start;
+  if (word_is(walk, at, "sgl_kernel_jit") && hides_jit(walk, at))
+    unit->jit_hidden = true;
   if (!walk->active) {
     blank(walk, token->start, token->end);
     if (!walk->main)
@@ -613,6 +644,19 @@ void cxx_unit_position(const struct cxx_unit *unit, size_t offset, uint32_t *lin
   *column = (uint32_t)(offset - unit->lines[low]) + 1;
 }
 
+static int unit_name(const struct cxx_unit *unit, uint32_t token) {
+  struct cxx_string word = cxx_unit_text(unit, token);
+  return cxx_index_find(unit->scan, word.text, word.length);
+}
+
+/* The catalog name that a word with line continuations inside is, or -1. */
+static int spliced_name(const struct cxx_unit *unit, uint32_t token) {
+  for (int name = 0; cxx_index_name(unit->scan, name); name++)
+    if (cxx_token_is(&unit->tokens, &unit->tokens.list[token], cxx_index_name(unit->scan, name)->word))
+      return name;
+  return -1;
+}
+
 void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
                    const struct source_file *root) {
   *unit = (struct cxx_unit){.scan = scan, .file = file};
@@ -650,8 +694,7 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
     const struct cxx_token *token = &unit->tokens.list[i];
     if (token->kind != CXX_WORD || token->code != KW_NONE || unit->use_of[i] || (token->flags & CXX_DIRECTIVE))
       continue;
-    struct cxx_string word = cxx_unit_text(unit, i);
-    int name = cxx_index_find(scan, word.text, word.length);
+    int name = token->flags & CXX_SPLICED ? spliced_name(unit, i) : unit_name(unit, i);
     if (name >= 0)
       cxx_scopes_leftover(unit, i, name);
   }

@@ -20,6 +20,13 @@ static const char *gone_since(const struct cxx_unit *unit, const struct catalog_
   return cuda ? cuda : "this release";
 }
 
+/* A call whose function is found only when its argument types are known: another one may be found in their namespace.
+ */
+static bool may_be_elsewhere(const struct cxx_unit *unit, const struct cxx_use *use) {
+  return use->qualifier == CXX_PLAIN && (use->ast_open || use->ast == CXX_OWNER_UNPROVEN) &&
+         (unit->elsewhere[use->name] || cxx_index_elsewhere(unit->scan, use->name));
+}
+
 /* Why a live use is not rewritten, and what to do; NULL when it is. */
 static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum cxx_owner owner,
                           const struct catalog_route **route) {
@@ -34,7 +41,7 @@ static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum
   case CXX_ROLE_MACRO_BODY:
     return "in a macro's body, which each use may compile differently; change the macro by hand";
   case CXX_ROLE_MACRO_USE:
-    return "the name is a macro here that expands to the function; change the macro by hand";
+    return "the name is a macro here; see what the macro stands for and change it by hand";
   default:
     break;
   }
@@ -61,11 +68,19 @@ static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum
   if (unit->nested)
     return "in a file that is included inside of a namespace or class, where no include can be added; change it by "
            "hand";
+  if (unit->tokens.list[use->token].flags & CXX_SPLICED)
+    return "the name goes over two lines; change it by hand";
+  if (cxx_index_renames(unit->scan, use->name))
+    return "a file of this tree defines a macro of this name; see what it stands for here and change the call by hand";
+  if (!unit->includable)
+    return "in a module, in front of which no include can be added; change it by hand";
+  if (unit->jit_hidden)
+    return "sgl_kernel_jit already means something else in this file or its headers; change the call by hand";
   if (unit->backend)
     return "a source of another GPU vendor, for which there is no replacement; port it by hand";
   if (owner == CXX_OWNER_UNPROVEN)
     return "no declaration of it is in view; find out which function this is";
-  if (owner == CXX_OWNER_AMBIGUOUS || use->unsure)
+  if (owner == CXX_OWNER_AMBIGUOUS || use->unsure || may_be_elsewhere(unit, use))
     return "another function of this name would fit too; find out which one is called";
   if (use->qualifier == CXX_NAMED)
     return "called through another namespace's name for it; change it by hand";
@@ -110,6 +125,12 @@ void cxx_uses_find(struct cxx_unit *unit) {
     return; /* C cannot call a C++ function: all of these are somebody else's */
   if (ask && !unit->tokens.conflict)
     cxx_ast_resolve(unit);
+  int names = 0;
+  while (cxx_index_name(unit->scan, names))
+    names++;
+  unit->elsewhere = cxx_arena_alloc(&unit->arena, (size_t)names * sizeof *unit->elsewhere);
+  cxx_scopes_elsewhere(unit, unit->elsewhere);
+  unit->includable = cxx_edits_includable(unit);
   if (unit->too_much)
     result_coverage(unit->result, COVERAGE_PARTLY, "read without libclang: %s", unit->too_much);
   if (unit->headers_left_out)
@@ -121,7 +142,7 @@ void cxx_uses_find(struct cxx_unit *unit) {
     enum cxx_owner owner = use->symbol ? final_owner(unit, use) : CXX_OWNER_OTHER;
     if (owner == CXX_OWNER_OTHER)
       continue;
-    struct cxx_string word = cxx_unit_text(unit, use->token);
+    const char *word = cxx_index_name(unit->scan, use->name)->word;
     bool is_template = cxx_index_name(unit->scan, use->name)->is_template;
     const char *since = gone_since(unit, use->symbol, is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX);
     const char *why = reason(unit, use, owner, &use->route);
@@ -131,12 +152,10 @@ void cxx_uses_find(struct cxx_unit *unit) {
     bool inactive = unit->tokens.list[use->token].flags & CXX_INACTIVE;
     if (why)
       result_find(unit->result, line, column, use->symbol, VERDICT_REPORT, evidence,
-                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%.*s, gone since %s: %s", (int)word.length, word.text, since,
-                  why);
+                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s, gone since %s: %s", word, since, why);
     else
       result_find(unit->result, line, column, use->symbol, VERDICT_REWRITE, evidence, LEVEL_ERROR,
-                  "call of %.*s, gone since %s: fix makes it sgl_kernel_jit::%s", (int)word.length, word.text, since,
-                  use->route->name);
+                  "call of %s, gone since %s: fix makes it sgl_kernel_jit::%s", word, since, use->route->name);
   }
 }
 

@@ -1,0 +1,5 @@
+module;
+#include "sgl_kernel_ops.h"
+#include "sgl_kernel_jit/torch.h"
+module x:part;
+void f(at::Tensor& a) { sgl_kernel_jit::dsv3_router_gemm(a, a, a); }

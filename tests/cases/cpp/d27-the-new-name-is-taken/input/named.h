@@ -1,0 +1,4 @@
+#pragma once
+namespace deep {
+class sgl_kernel_jit;
+}

@@ -1,0 +1,9 @@
+#include "sgl_kernel_ops.h"
+#include "sgl_kernel_jit/torch.h"
+void f(at::Tensor& a) {
+  dsv3_router_\
+gemm(a, a, a);
+  sgl_kernel_jit::dsv3_fused_a_gemm(a, a, a);
+}
+void dsv3_router_\
+gemm_v2(int);
