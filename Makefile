@@ -89,8 +89,8 @@ CUNIT_LIBS := -l:libcunit.a
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
-CATALOG_OBJS := $(call objs,catalog/catalog_query.c catalog/catalog_load.c)
-CATALOG_TOOL_OBJS := $(call objs,$(filter-out catalog/catalog_query.c catalog/catalog_load.c,$(wildcard catalog/*.c)))
+CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c)
+CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
 JIT_OBJS := $(call objs,$(wildcard jit/*.c))
 SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))) \

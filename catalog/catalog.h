@@ -142,6 +142,11 @@ extern const struct catalog catalog_builtin;
 struct catalog *catalog_load(const char *path, char *message, size_t message_size);
 void catalog_free(struct catalog *catalog);
 
+/* catalog_lint.c: proves the table. Calls report() once for each fault, with one line "FILE:LINE: what" and no newline.
+ * Returns the number of faults. `path` is read again for the line numbers. */
+typedef void catalog_report(void *user, const char *line);
+unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_report *report, void *user);
+
 /* Find a symbol by id; NULL when there is none. */
 const struct catalog_symbol *catalog_find(const struct catalog *catalog, const char *id);
 

@@ -54,12 +54,13 @@ static yaml_node_t *entry_of(struct lint *lint, const char *list, unsigned index
 __attribute__((format(printf, 3, 4))) static void fault(struct lint *lint, yaml_node_t *place, const char *format,
                                                         ...) {
   char what[800], line[1200];
+  bool named = lint->symbol && lint->symbol->id[0];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
   snprintf(line, sizeof line, "%s:%zu: %s%s%s", lint->path, place ? place->start_mark.line + 1 : 1,
-           lint->symbol ? lint->symbol->id : "", lint->symbol ? ": " : "", what);
+           named ? lint->symbol->id : "", named ? ": " : "", what);
   lint->report(lint->user, line);
   lint->faults++;
 }
@@ -306,6 +307,7 @@ static void check_required(struct lint *lint) {
   const struct catalog_symbol *symbol = lint->symbol;
   if (!symbol->python_count && !symbol->op_name[0] && !symbol->cxx.name[0])
     fault(lint, lint->row, "the row names nothing: python, op_name or cxx is needed");
+  need(lint, "id", symbol->id);
   need(lint, "family", symbol->family);
   need(lint, "summary", symbol->summary);
   need(lint, "stage", symbol->stage);

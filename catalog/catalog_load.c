@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yaml.h>
 
 #define REQUIRED CYAML_FLAG_DEFAULT
 #define OPTIONAL CYAML_FLAG_OPTIONAL
@@ -193,6 +194,27 @@ static unsigned line_of_key(const char *text, const char *key, unsigned line) {
   return line;
 }
 
+/* Where the text stops being YAML: libcyaml does not pass libyaml's mark on. */
+static unsigned line_of_problem(const char *text, size_t size) {
+  yaml_parser_t parser;
+  yaml_document_t document;
+  unsigned line = 0;
+  if (!yaml_parser_initialize(&parser))
+    return 0;
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+  if (yaml_parser_load(&parser, &document)) {
+    yaml_document_delete(&document);
+  } else if (parser.error == YAML_READER_ERROR) { /* a byte that is no text has an offset only */
+    line = 1;
+    for (size_t i = 0; i < parser.problem_offset && i < size; i++)
+      line += text[i] == '\n';
+  } else {
+    line = (unsigned)parser.problem_mark.line + 1;
+  }
+  yaml_parser_delete(&parser);
+  return line;
+}
+
 /* libcyaml's words before the text in question, and ours. Anything else is told as libcyaml tells it. */
 static const struct {
   const char *theirs, *ours;
@@ -209,10 +231,10 @@ static const struct {
     {"Expecting STRING, ", "a text is expected", ABOUT_TYPE},
 };
 
-static void explain(const char *path, const char *text, const struct log *log, cyaml_err_t status, char *message,
-                    size_t message_size) {
+static void explain(const char *path, const char *text, size_t size, const struct log *log, cyaml_err_t status,
+                    char *message, size_t message_size) {
   const char *what = log->what[0] ? log->what : cyaml_strerror(status);
-  unsigned line = log->line;
+  unsigned line = strncmp(what, "libyaml: ", 9) == 0 ? line_of_problem(text, size) : log->line;
   char ours[500];
   snprintf(ours, sizeof ours, "%s", what);
   for (size_t i = 0; i < sizeof wordings / sizeof wordings[0]; i++) {
@@ -334,7 +356,7 @@ struct catalog *catalog_load(const char *path, char *message, size_t message_siz
   struct catalog *catalog = NULL;
   cyaml_err_t status = cyaml_load_data((const uint8_t *)text, size, &config, &catalog_schema, (void **)&catalog, NULL);
   if (status != CYAML_OK) {
-    explain(path, text, &log, status, message, message_size);
+    explain(path, text, size, &log, status, message, message_size);
     catalog = NULL;
   } else if (!catalog) {
     snprintf(message, message_size, "%s: the file holds no catalog", path);

@@ -14,11 +14,6 @@ const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *
 /* One sentence of advice: what to use now. Writes "" when the symbol has no route. Returns `text`. */
 char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t size);
 
-/* catalog_lint.c: proves the table. Calls report() once for each fault, with one line "FILE:LINE: what" and no newline.
- * Returns the number of faults. `path` is read again for the line numbers. */
-typedef void catalog_report(void *user, const char *line);
-unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_report *report, void *user);
-
 /* catalog_mangle.c: the Itanium C++ name of the declared function, and how many parameters it has. False after one
  * clause into error when the declaration cannot be read or has a type that the function does not know. */
 bool catalog_mangle(const struct catalog_cxx *cxx, char *mangled, size_t mangled_size, unsigned *parameters,

@@ -52,7 +52,8 @@ static int lint(char **files) {
       removed += catalog->symbols[i].status == CATALOG_REMOVED;
       planned += catalog->symbols[i].status == CATALOG_PLANNED;
     }
-    printf("%s: %u rows, %u removed, %u planned\n", *files, catalog->symbols_count, removed, planned);
+    printf("%s: %u row%s, %u removed, %u planned\n", *files, catalog->symbols_count,
+           catalog->symbols_count == 1 ? "" : "s", removed, planned);
     catalog_free(catalog);
   }
   return status;

@@ -150,6 +150,23 @@ static void parse(int argc, char **argv, struct command *command) {
   command->paths_count = (size_t)(argc - optind);
 }
 
+static void keep_first(void *user, const char *line) {
+  char **first = user;
+  if (!*first)
+    *first = scan_format("%s", line);
+}
+
+/* The user's catalog, proved: a fault in it would hide uses. */
+static struct catalog *open_catalog(const char *path) {
+  char message[600], *first = NULL;
+  struct catalog *catalog = catalog_load(path, message, sizeof message);
+  if (!catalog)
+    usage_error("%s", message);
+  if (catalog_lint(catalog, path, keep_first, &first))
+    usage_error("%s", first);
+  return catalog;
+}
+
 static const char *newest(const char *const *releases, unsigned count) {
   return count ? releases[count - 1] : NULL;
 }
@@ -279,9 +296,7 @@ int main(int argc, char **argv) {
   struct command command;
   parse(argc, argv, &command);
   char message[512];
-  struct catalog *loaded = NULL;
-  if (command.catalog && !(loaded = catalog_load(command.catalog, message, sizeof message)))
-    usage_error("%s", message);
+  struct catalog *loaded = command.catalog ? open_catalog(command.catalog) : NULL;
   const struct catalog *catalog = loaded ? loaded : &catalog_builtin;
   struct options options = {0};
   choose_options(&command, catalog, &options);

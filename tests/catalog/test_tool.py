@@ -47,7 +47,7 @@ check("help after a command", run("lint", "--help"), (0, out, ""))
 good = HERE / "data" / "small.yaml"
 bad = HERE / "data" / "lint" / "without-family.yaml"
 unloadable = HERE / "data" / "load" / "unknown-word.yaml"
-SMALL = f"{good}: 1 rows, 1 removed, 0 planned\n"
+SMALL = f"{good}: 1 row, 1 removed, 0 planned\n"
 FAULT = f"{bad}:9: mul: family is missing\n"
 check("lint a right one", run("lint", good), (0, SMALL, ""))
 check("lint a wrong one", run("lint", bad), (1, "", FAULT))
@@ -60,7 +60,7 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     example = folder / "example.yaml"  # the documentation's own example is a right catalog
     example.write_text((CATALOG.parent / "schema.md").read_text().split("```yaml\n")[1].split("```")[0])
-    check("the example of schema.md", run("lint", example), (0, f"{example}: 1 rows, 1 removed, 0 planned\n", ""))
+    check("the example of schema.md", run("lint", example), (0, f"{example}: 1 row, 1 removed, 0 planned\n", ""))
     example.unlink()
 
     def names():

@@ -65,6 +65,15 @@ def test_broken_catalog():
         usage("scan", ".", "--catalog", "d.yaml", says="d.yaml", cwd=tree.path)
 
 
+def test_unproved_catalog():
+    """What sgl-catalog lint refuses could hide uses: its first fault, and no scan."""
+    broken = sorted((CATALOG.parent.parent / "tests" / "catalog" / "data" / "lint").glob("*.yaml"))
+    equal(len(broken) > 50, True)
+    for catalog in broken:
+        line, what = catalog.read_text().split("# expect: ")[1].split("\n")[0].split(": ", 1)
+        usage("scan", ".", "--catalog", catalog, says=f"sgl-migrate: {catalog}:{line}: {what}\n")
+
+
 def test_catalog_file_gives_what_the_built_in_one_gives():
     own = run("scan", *ARGS, CASES / "text")
     loaded = run("scan", *ARGS, "--catalog", CATALOG, CASES / "text")
