@@ -1,0 +1,6 @@
+from sgl_kernel import (
+    gelu_and_mul,
+    merge_state_v2,
+)
+from sglang.kernels.ops.gemm.dsv3_router_gemm import dsv3_router_gemm
+from sglang.kernels.ops.gemm.fused_a_gemm import dsv3_fused_a_gemm  # both

@@ -1,0 +1,5 @@
+from sgl_kernel import (
+    gelu_and_mul,
+    dsv3_router_gemm, dsv3_fused_a_gemm,  # both
+    merge_state_v2,
+)

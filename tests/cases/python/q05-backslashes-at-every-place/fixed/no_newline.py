@@ -1,0 +1,2 @@
+from sgl_kernel import gelu_and_mul
+from sglang.kernels.ops.gemm.dsv3_router_gemm import dsv3_router_gemm

@@ -1,0 +1,2 @@
+from sgl_kernel import gelu_and_mul, \
+    dsv3_router_gemm

@@ -1,0 +1,4 @@
+from sgl_kernel import gemm
+from sglang.kernels.ops.gemm.dsv3_router_gemm import dsv3_router_gemm
+from sglang.kernels.ops.gemm.fused_a_gemm import dsv3_fused_a_gemm
+a = dsv3_fused_a_gemm, dsv3_router_gemm

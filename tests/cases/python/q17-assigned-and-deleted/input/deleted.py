@@ -1,0 +1,3 @@
+import sgl_kernel
+del sgl_kernel.dsv3_router_gemm
+from sgl_kernel import dsv3_router_gemm

@@ -1,0 +1,3 @@
+import sgl_kernel
+@sgl_kernel.dsv3_router_gemm
+def f(a: sgl_kernel.dsv3_fused_a_gemm) -> sgl_kernel.dsv3_router_gemm: ...

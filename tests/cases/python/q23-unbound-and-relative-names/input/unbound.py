@@ -1,0 +1,1 @@
+def f(): return sgl_kernel.dsv3_router_gemm(1)

@@ -1,0 +1,4 @@
+from sglang.kernels.ops import gemm
+gemm.dsv3_router_gemm.dsv3_router_gemm(1)
+from sgl_kernel import dsv3_router_gemm
+from sglang.kernels.ops.gemm.fused_a_gemm import dsv3_fused_a_gemm

@@ -1,0 +1,3 @@
+import sglang.kernels.ops.gemm.dsv3_router_gemm as m
+from sgl_kernel import dsv3_router_gemm
+from sglang.kernels.ops.gemm.fused_a_gemm import dsv3_fused_a_gemm

@@ -1,0 +1,2 @@
+from sgl_kernel_jit import dsv3_router_gemm as new
+from sgl_kernel import dsv3_router_gemm, dsv3_fused_a_gemm

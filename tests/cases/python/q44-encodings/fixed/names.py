@@ -1,0 +1,2 @@
+def été(): pass
+from sglang.kernels.ops.gemm.dsv3_router_gemm import dsv3_router_gemm as é

@@ -1,0 +1,3 @@
+x = "é"
+from sgl_kernel import dsv3_router_gemm
+# dsv3_fused_a_gemm

@@ -1,0 +1,1 @@
+import sgl_kernelx = sgl_kernel.dsv3_router_gemmfrom sgl_kernel import dsv3_fused_a_gemm, gelu_and_mul

@@ -1,0 +1,2 @@
+from app.kernels import *
+sk.dsv3_router_gemm(1)

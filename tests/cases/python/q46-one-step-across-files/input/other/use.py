@@ -1,0 +1,2 @@
+from other.kernels import sk
+sk.dsv3_router_gemm(1)

@@ -1,0 +1,2 @@
+from . import inner
+import sgl_kernel as root

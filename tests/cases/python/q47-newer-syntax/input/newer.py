@@ -1,0 +1,19 @@
+from sgl_kernel import dsv3_router_gemm, gelu_and_mul
+
+type Weights[T] = dict[str, T]
+
+
+class Table[T: (int, float)]:
+    def get[U](self, key: U, *rest: *tuple[T, ...]) -> T: ...
+
+
+def run(x, w, names):
+    try:
+        x = dsv3_router_gemm(x, w)
+    except* ValueError as group:
+        print(f"{names["first"]!r:>{len("width")}}", t"{group}")
+    match x:
+        case {"kind": "gate", **rest} if (n := len(rest)) > 2:
+            return n
+        case [first, *_] | (first, _):
+            return first
