@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static const char help[] =
     "  sgl-migrate scan --format sarif . > sgl-migrate.sarif\n"
     "  sgl-migrate fix --to jit src/model.py\n";
 
-/* Folders that are named in the summary. */
+/* Folders and links that are named in the summary. */
 #define NOTES_SHOWN 20
 
 struct command {
@@ -80,7 +81,7 @@ static unsigned parse_jobs(const char *text) {
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
   if (errno || *end || *text < '0' || *text > '9' || value == 0 || value > 1024)
-    usage_error("--jobs %s: a number from 1 to 1024 is needed", text);
+    usage_error("--jobs '%s': a number from 1 to 1024 is needed", text);
   return (unsigned)value;
 }
 
@@ -138,13 +139,13 @@ static void parse(int argc, char **argv, struct command *command) {
   if (strcmp(name, "fix") == 0)
     command->fix = true;
   else if (strcmp(name, "scan") != 0)
-    usage_error("unknown command %s: scan or fix is needed; see sgl-migrate --help", name);
+    usage_error("unknown command '%s': scan or fix is needed; see sgl-migrate --help", name);
   if (optind == argc)
     usage_error("%s needs at least one path; see sgl-migrate --help", name);
   if (format && command->fix)
     usage_error("--format belongs to scan; fix prints text");
   if (format && strcmp(format, "sarif") != 0 && strcmp(format, "text") != 0)
-    usage_error("--format %s: text or sarif is needed", format);
+    usage_error("--format '%s': text or sarif is needed", format);
   command->sarif = format && strcmp(format, "sarif") == 0;
   command->paths = argv + optind;
   command->paths_count = (size_t)(argc - optind);
@@ -178,7 +179,7 @@ static void note_unknown(const char *what, const char *version, const char *know
             version, known);
 }
 
-/* Fills in the defaults, says which ones, and refuses what is no release. */
+/* Fills in the defaults and refuses what is no release. */
 static void choose_options(const struct command *command, const struct catalog *catalog, struct options *options) {
   const struct catalog_library *library = &catalog->library;
   const char *kernel = newest(library->releases, library->releases_count);
@@ -187,24 +188,48 @@ static void choose_options(const struct command *command, const struct catalog *
   if (!options->kernel)
     usage_error("the catalog names no kernel release; give one with --kernel");
   if (!catalog_version_valid(options->kernel))
-    usage_error("--kernel %s: not a release number; one like %s is needed", options->kernel, kernel ? kernel : "0.4.6");
+    usage_error("--kernel '%s': not a release number; one like %s is needed", options->kernel,
+                kernel ? kernel : "0.4.6");
   if (command->to && strncmp(command->to, "sglang@", 7) == 0) {
     options->sglang_release = command->to + 7;
     if (!catalog_version_valid(options->sglang_release))
-      usage_error("--to %s: not a release number after the @; one like sglang@%s is needed", command->to,
+      usage_error("--to '%s': not a release number after the @; one like sglang@%s is needed", command->to,
                   sglang ? sglang : "0.5.18");
   } else if (command->to && strcmp(command->to, "jit") != 0) {
-    usage_error("--to %s: jit or sglang@VERSION is needed", command->to);
+    usage_error("--to '%s': jit or sglang@VERSION is needed", command->to);
   }
+}
+
+/* Which defaults were taken, and that the catalog may be too old. */
+static void say_options(const struct command *command, const struct catalog_library *library,
+                        const struct options *options) {
   if (!command->kernel || !command->to)
     fprintf(stderr, "sgl-migrate: checking against kernel %s%s, rewriting to %s%s\n", options->kernel,
             command->kernel ? "" : " (default)", command->to ? command->to : "jit", command->to ? "" : " (default)");
-  note_unknown("kernel", options->kernel, kernel);
+  note_unknown("kernel", options->kernel, newest(library->releases, library->releases_count));
   if (options->sglang_release)
-    note_unknown("sglang", options->sglang_release, sglang);
+    note_unknown("sglang", options->sglang_release, newest(library->sglang_releases, library->sglang_releases_count));
 }
 
 /* --- fix ---------------------------------------------------------------------------------------------------------- */
+
+/* Writes file->bytes over what was there. A stop signal waits until that is said as well. */
+static bool write_and_say(const struct source_file *file, const char *path, size_t edits, const uint8_t *old_bytes,
+                          size_t old_size, char *message, size_t message_size) {
+  sigset_t stop, before;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &stop, &before);
+  bool done = edit_write(file->full_path, old_bytes, old_size, file->bytes, file->size, message, message_size);
+  if (done) {
+    printf("fixed %s (%zu edit%s)\n", path, edits, edits == 1 ? "" : "s");
+    fflush(stdout);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return done;
+}
 
 /* Edits one file. The new content is analysed before it is written: a rewrite that would be rewritten again is a fault
  * of the rule, and then the file is left alone. On success the file's result is the one of its new content. */
@@ -226,9 +251,8 @@ static bool fix_file(const struct scan *scan, struct source_file *file) {
     if (!done)
       snprintf(message, sizeof message, "the new content would be edited again; the file is unchanged");
     else
-      done = edit_write(file->full_path, old_bytes, old_size, new_bytes, new_size, message, sizeof message);
+      done = write_and_say(file, path, edits, old_bytes, old_size, message, sizeof message);
     if (done) {
-      printf("fixed %s (%zu edit%s)\n", path, edits, edits == 1 ? "" : "s");
       result_free(&file->result);
       file->result = after;
     } else {
@@ -285,16 +309,18 @@ static void summary(const struct scan *scans, size_t count, const struct totals 
       if (note->failed || shown++ >= NOTES_SHOWN)
         continue;
       char *path = report_path(&scans[i], note->path);
-      printf("not entered: %s (%s)\n", path, note->reason);
+      printf("left out: %s (%s)\n", path, note->reason);
       free(path);
     }
   if (shown > NOTES_SHOWN)
-    printf("not entered: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
+    printf("left out: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
 }
 
 int main(int argc, char **argv) {
   struct command command;
   parse(argc, argv, &command);
+  if (command.fix)
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not stop the work between two files */
   char message[512];
   struct catalog *loaded = command.catalog ? open_catalog(command.catalog) : NULL;
   const struct catalog *catalog = loaded ? loaded : &catalog_builtin;
@@ -311,6 +337,7 @@ int main(int argc, char **argv) {
     if (!scan_open(&scans[i], scans, i, command.threads, progress, message, sizeof message))
       usage_error("%s", message);
   }
+  say_options(&command, &catalog->library, &options);
   for (size_t i = 0; i < command.paths_count; i++) {
     if (command.fix && !fix_all(&scans[i], &fixed))
       status |= EXIT_FAULT;

@@ -103,7 +103,8 @@ static const char *verdict_colour(enum verdict verdict) {
 
 void report_text(const struct scan *scan, bool mentions) {
   const char *no_color = getenv("NO_COLOR");
-  bool colour = isatty(STDOUT_FILENO) && !(no_color && *no_color);
+  const char *terminal = getenv("TERM");
+  bool colour = isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     char *path = report_path(scan, file->path);

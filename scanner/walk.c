@@ -222,8 +222,8 @@ static char **list_folder(const char *full_path, size_t *count) {
   return names;
 }
 
-/* A link to a file below the root is that file, at its real path; a link to a file elsewhere is listed at its own path.
- * Links to folders are not entered: below the root the folder is walked anyway, and so no loop is possible. */
+/* A link to a file below the root is that file, at its real path. Links to folders are not entered: below the root the
+ * folder is walked anyway, and so no loop is possible. What is outside is not the user's to edit: it is named only. */
 static void walk_link(struct walk *walk, const char *path, const char *full_path) {
   const char *root = walk->scan->real_root;
   size_t root_length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -235,13 +235,14 @@ static void walk_link(struct walk *walk, const char *path, const char *full_path
     return;
   }
   bool inside = strncmp(target, root, root_length) == 0 && (target[root_length] == '/' || target[root_length] == '\0');
-  if (S_ISDIR(status.st_mode)) {
-    if (!inside)
-      add_note(walk, path, "link to a folder outside; name that folder on the command line to include it", false);
-  } else if (S_ISREG(status.st_mode)) {
-    add_file(walk, scan_format("%s", inside ? target + root_length + 1 : path), target);
+  if (S_ISREG(status.st_mode) && inside) {
+    add_file(walk, scan_format("%s", target + root_length + 1), target);
     return;
   }
+  if (!inside && S_ISDIR(status.st_mode))
+    add_note(walk, path, "link to a folder outside; name that folder on the command line to include it", false);
+  else if (!inside && S_ISREG(status.st_mode))
+    add_note(walk, path, "link to a file outside; name that file on the command line to include it", false);
   free(target);
 }
 
@@ -300,46 +301,30 @@ static int compare_notes(const void *left, const void *right) {
   return strcmp(((const struct walk_note *)left)->path, ((const struct walk_note *)right)->path);
 }
 
-static int compare_targets(const void *left, const void *right) {
-  const struct source_file *a = *(struct source_file *const *)left, *b = *(struct source_file *const *)right;
-  int order = strcmp(a->full_path, b->full_path);
-  return order ? order : strcmp(a->path, b->path);
-}
-
-/* A file that several links lead to is listed once: at its own path, else at the first link's. */
+/* A file that links lead to is there more than once, always at its real path: it is kept once. */
 static void sort_once(struct scan *scan) {
   if (scan->notes_count)
     qsort(scan->notes, scan->notes_count, sizeof *scan->notes, compare_notes);
   if (scan->files_count == 0)
     return;
-  struct source_file **targets = scan_alloc(NULL, scan->files_count * sizeof(struct source_file *));
-  for (size_t i = 0; i < scan->files_count; i++)
-    targets[i] = &scan->files[i];
-  qsort(targets, scan->files_count, sizeof(struct source_file *), compare_targets);
-  for (size_t i = 1; i < scan->files_count; i++)
-    if (strcmp(targets[i - 1]->full_path, targets[i]->full_path) == 0) {
-      struct source_file *first = targets[i - 1];
-      free(targets[i]->path);
-      targets[i]->path = NULL; /* taken out below */
-      targets[i] = first;
-    }
-  free(targets);
-  size_t kept = 0;
-  for (size_t i = 0; i < scan->files_count; i++) {
-    if (scan->files[i].path)
+  qsort(scan->files, scan->files_count, sizeof *scan->files, compare_files);
+  size_t kept = 1;
+  for (size_t i = 1; i < scan->files_count; i++) {
+    if (strcmp(scan->files[kept - 1].path, scan->files[i].path) != 0) {
       scan->files[kept++] = scan->files[i];
-    else
+    } else {
+      free(scan->files[i].path);
       free(scan->files[i].full_path);
+    }
   }
   scan->files_count = kept;
-  qsort(scan->files, kept, sizeof *scan->files, compare_files);
 }
 
 bool walk_root(struct scan *scan, char *message, size_t message_size) {
   char *real = realpath(scan->root, NULL);
   struct stat status;
   if (!real || stat(real, &status) != 0) {
-    snprintf(message, message_size, "%s: %s", scan->root, strerror(errno));
+    snprintf(message, message_size, "%s: %s", *scan->root ? scan->root : "''", strerror(errno));
     free(real);
     return false;
   }

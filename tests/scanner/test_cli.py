@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command line: options, messages, exit status, several roots, what fix leaves behind."""
-import os, pty, shutil, stat
+import os, pty, shutil, signal, stat
 from pathlib import Path
 from tool import ARGS, TOOL, Tree, contains, equal, main, run
 import subprocess
@@ -37,25 +37,28 @@ def test_help_and_version():
 
 def test_wrong_usage_is_one_line():
     usage(says="a command is needed")
-    usage("look", ".", says="unknown command look")
+    usage("look", ".", says="unknown command 'look'")
     usage("scan", says="scan needs at least one path")
     usage("scan", "--frobnicate", ".", says="unknown option --frobnicate")
     usage("scan", "-x", ".", says="unknown option -x")
     usage("scan", "--kernel", says="--kernel needs a value")
-    usage("scan", ".", "--kernel", "seven", says="--kernel seven: not a release number")
-    usage("scan", ".", "--to", "sglang", says="--to sglang: jit or sglang@VERSION is needed")
-    usage("scan", ".", "--to", "sglang@new", says="--to sglang@new: not a release number")
-    usage("scan", ".", "--format", "xml", says="--format xml: text or sarif is needed")
+    usage("scan", ".", "--kernel", "seven", says="--kernel 'seven': not a release number")
+    usage("scan", ".", "--kernel", "", says="--kernel '': not a release number")
+    usage("scan", ".", "--to", "", says="--to '': jit or")
+    usage("scan", "", says="sgl-migrate: '': No such file or directory\n")
+    usage("scan", ".", "--to", "sglang", says="--to 'sglang': jit or sglang@VERSION is needed")
+    usage("scan", ".", "--to", "sglang@new", says="--to 'sglang@new': not a release number")
+    usage("scan", ".", "--format", "xml", says="--format 'xml': text or sarif is needed")
     usage("fix", ".", "--format", "sarif", says="--format belongs to scan")
     for jobs in ("0", "-1", "x", "4x", "99999"):
-        usage("scan", ".", "-j", jobs, says=f"--jobs {jobs}: a number from 1 to 1024")
+        usage("scan", ".", "-j", jobs, says=f"--jobs '{jobs}': a number from 1 to 1024")
     usage("scan", ".", "--catalog", "/nowhere/a.yaml", says="/nowhere/a.yaml")
 
 
 def test_missing_path_does_nothing():
     with Tree({"a.py": OLD}) as tree:
         for command in ("scan", "fix"):
-            usage(command, *ARGS, "a.py", "none", says="none: No such file or directory", cwd=tree.path)
+            usage(command, "a.py", "none", says="none: No such file or directory", cwd=tree.path)
         equal(tree.get("a.py"), OLD)
 
 
@@ -139,17 +142,16 @@ def test_control_characters_in_a_name():
 
 def test_not_analysed_is_said():
     with Tree({"u.txt": UTF16, "ok.md": "bmm_fp8\n"}) as tree:
-        os.symlink("/proc/self/mem", tree.path / "broken.py")  # a file that even root cannot read
         with open(tree.path / "large.py", "wb") as file:
             file.truncate((64 << 20) + 1)
         for name in ("binary.txt", "data.json"):  # nothing is said of what is no text, or of data
             with open(tree.path / name, "wb") as file:
                 file.truncate((64 << 20) + 1)
         for command in ("scan", "fix"):
-            done = tree.run(command, *ARGS, ".")
+            done = tree.run(command, *ARGS, "/proc/self/mem", ".")  # a file that even root cannot read
             equal(done.returncode, 4)
             equal(done.err.splitlines(),
-                  ["sgl-migrate: broken.py: not analysed: cannot be read: Input/output error",
+                  ["sgl-migrate: /proc/self/mem: not analysed: cannot be read: Input/output error",
                    "sgl-migrate: large.py: not analysed: larger than 64 MiB",
                    "sgl-migrate: u.txt: not analysed: UTF-16 text that has a name of the catalog; convert it to UTF-8"])
             contains(done.out, "3 not analysed")
@@ -159,7 +161,7 @@ def test_left_out_folders_are_named():
     with Tree({".venv/a.py": OLD, "ok.py": "", "node_modules/b.py": OLD}) as tree:
         done = tree.run("scan", *ARGS, ".")
         equal(done.returncode, 0)
-        contains(done.out, "not entered: .venv (virtual environment)\nnot entered: node_modules (installed packages)\n")
+        contains(done.out, "left out: .venv (virtual environment)\nleft out: node_modules (installed packages)\n")
         equal(tree.run("scan", *ARGS, ".venv").returncode, 1)
 
 
@@ -209,6 +211,44 @@ def test_fix_through_links():
         equal(stat.S_IMODE((tree.path / "src/a.py").stat().st_mode), 0o640)
 
 
+def test_links_to_the_outside_are_named_only():
+    with Tree({"root/a.py": OLD, "outside/o.py": OLD}) as tree:
+        os.symlink("../outside/o.py", tree.path / "root/l.py")
+        os.symlink("nowhere.py", tree.path / "root/dangling.py")
+        done = tree.run("fix", *ARGS, "root")
+        equal((done.returncode, tree.get("root/a.py"), tree.get("outside/o.py")), (0, NEW, OLD))
+        contains(done.out, "left out: root/dangling.py (link to nothing)\nleft out: root/l.py (link to a file outside; name that file on the command line to include it)\n")
+        tree.run("fix", *ARGS, "root/l.py")  # named, so meant
+        equal((tree.get("outside/o.py"), (tree.path / "root/l.py").is_symlink()), (NEW, True))
+
+
+FILES = {f"{i:03}.py": OLD for i in range(300)}
+
+
+def changed(tree):
+    return sum(tree.get(path) == NEW for path in FILES)
+
+
+def test_a_stopped_fix_has_said_what_it_did():
+    with Tree(FILES) as tree:
+        process = subprocess.Popen([TOOL, "fix", *ARGS, "."], cwd=tree.path, stdout=subprocess.PIPE)
+        first = process.stdout.readline()
+        process.terminate()
+        lines = [first, *process.stdout]
+        process.stdout.close()
+        equal(process.wait(), -signal.SIGTERM)
+        equal((len(lines), 0 < len(lines) < len(FILES)), (changed(tree), True))
+
+
+def test_a_reader_that_goes_away_does_not_stop_fix():
+    with Tree(FILES) as tree:
+        process = subprocess.Popen([TOOL, "fix", *ARGS, "."], cwd=tree.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        err = process.stderr.read().decode()
+        process.stderr.close()
+        equal((process.wait(), err, changed(tree)), (16, "sgl-migrate: standard output: Broken pipe\n", len(FILES)))
+
+
 def test_output_that_does_not_arrive():
     with open("/dev/full", "w") as full:
         for args in (["--help"], ["scan", *ARGS, CASES / "text"], ["scan", "--format", "sarif", *ARGS, CASES / "text"]):
@@ -228,9 +268,10 @@ def on_terminal(environment):
 
 
 def test_colour_on_a_terminal_only():
-    plain = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    plain = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm"}
     contains(on_terminal(plain), "\x1b[")
     equal("\x1b[" in on_terminal({**plain, "NO_COLOR": "1"}), False)
+    equal("\x1b[" in on_terminal({**plain, "TERM": "dumb"}), False)
     equal("\x1b[" in run("scan", *ARGS, CASES / "text").out, False)
 
 
