@@ -402,9 +402,6 @@ static void write_exports(FILE *out, const struct catalog *catalog, const char *
 /* --- cxx_prelude.c --------------------------------------------------------------------------------------------------
  */
 
-/* The line of the template that the declarations replace. */
-static const char declarations_mark[] = "@DECLARATIONS@\n";
-
 /* Lines of text as string literals, one a line, so that the generated file can be read. */
 static void literal_lines(FILE *out, const char *text, size_t length) {
   for (const char *at = text; at < text + length;) {
@@ -419,29 +416,13 @@ static void literal_lines(FILE *out, const char *text, size_t length) {
   }
 }
 
-static void prelude_declaration(FILE *out, const struct catalog_symbol *symbol) {
-  if (!symbol->cxx.declaration[0] || symbol->status == CATALOG_PLANNED)
-    return;
-  char *line = NULL;
-  int length = symbol->cxx.scope[0]
-                   ? asprintf(&line, "namespace %s { %s; }\n", symbol->cxx.scope, symbol->cxx.declaration)
-                   : asprintf(&line, "%s;\n", symbol->cxx.declaration);
-  if (length > 0)
-    literal_lines(out, line, (size_t)length);
-  free(length < 0 ? NULL : line);
-}
-
 static void write_prelude(FILE *out, const struct catalog *catalog, const char *prelude) {
-  const char *mark = strstr(prelude, declarations_mark); /* catalog_generate has looked for it */
-  const char *rest = mark + sizeof declarations_mark - 1;
+  (void)catalog;
   banner(out, "/* ", " */");
   fputs("#include <stddef.h>\n\nextern const char cxx_prelude[];\nextern const size_t cxx_prelude_size; /* without the "
         "final NUL */\n\nconst char cxx_prelude[] =\n",
         out);
-  literal_lines(out, prelude, (size_t)(mark - prelude));
-  for (unsigned i = 0; i < catalog->symbols_count; i++)
-    prelude_declaration(out, &catalog->symbols[i]);
-  literal_lines(out, rest, strlen(rest));
+  literal_lines(out, prelude, strlen(prelude));
   fputs("    \"\";\nconst size_t cxx_prelude_size = sizeof cxx_prelude - 1;\n", out);
 }
 
@@ -460,9 +441,7 @@ enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 bool catalog_generate(const struct catalog *catalog, const char *prelude, const char *directory, char *message,
                       size_t message_size) {
   char *temporary[OUTPUTS] = {NULL}, *final[OUTPUTS] = {NULL};
-  bool ok = strstr(prelude, declarations_mark) != NULL;
-  if (!ok)
-    snprintf(message, message_size, "prelude.h.in: the line @DECLARATIONS@ is missing");
+  bool ok = true;
   for (int i = 0; i < OUTPUTS && ok; i++) {
     if (asprintf(&final[i], "%s/%s", directory, outputs[i].name) < 0)
       final[i] = NULL;

@@ -260,7 +260,6 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
       "-fconstexpr-steps=10000",
       "-Xclang",
       "-disable-pragma-debug-crash",
-      "-DSGL_MIGRATE_TYPES_ONLY", /* the removed functions are declared where their header is included */
       "-include",
       FOLDER "prelude.h",
   };

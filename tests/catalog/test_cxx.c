@@ -130,20 +130,19 @@ static char *output_of(const char *command, int *status) {
   return text;
 }
 
-/* The prelude as the generator writes it, without compiling the generated C file: mark and declarations by hand. */
+/* The prelude and the declarations of the catalog. */
 static void write_prelude(FILE *out) {
   char path[300];
   size_t size;
   snprintf(path, sizeof path, "%.*s/../../catalog/prelude.h.in", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
-  char *text = catalog_read_file(path, &size), *mark = text ? strstr(text, "@DECLARATIONS@\n") : NULL;
-  CU_ASSERT_PTR_NOT_NULL_FATAL(mark);
-  fwrite(text, 1, (size_t)(mark - text), out);
+  char *text = catalog_read_file(path, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  fwrite(text, 1, size, out);
   for (unsigned i = 0; i < catalog_builtin.symbols_count; i++) {
     const struct catalog_cxx *cxx = &catalog_builtin.symbols[i].cxx;
     if (cxx->name[0])
       fprintf(out, cxx->scope[0] ? "namespace %s { %s; }\n" : "%s%s;\n", cxx->scope, cxx->declaration);
   }
-  fputs(strchr(mark, '\n') + 1, out);
   free(text);
 }
 
