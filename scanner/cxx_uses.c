@@ -4,22 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first release without a layer of the symbol, for messages. */
-static const char *gone_since(const struct cxx_unit *unit, const struct catalog_symbol *symbol,
-                              enum catalog_layer layer) {
-  const char *cuda = NULL;
-  for (unsigned i = 0; i < symbol->removals_count; i++) {
-    const struct catalog_removal *removal = &symbol->removals[i];
-    if (removal->layer != layer || !removal->first_without)
-      continue;
-    if (removal->platform == unit->platform)
-      return removal->first_without;
-    if (removal->platform == CATALOG_CUDA)
-      cuda = removal->first_without;
-  }
-  return cuda ? cuda : "this release";
-}
-
 /* A call whose function is found only when its argument types are known: another one may be found in their namespace.
  */
 static bool may_be_elsewhere(const struct cxx_unit *unit, const struct cxx_use *use) {
@@ -144,7 +128,8 @@ void cxx_uses_find(struct cxx_unit *unit) {
       continue;
     const char *word = cxx_index_name(unit->scan, use->name)->word;
     bool is_template = cxx_index_name(unit->scan, use->name)->is_template;
-    const char *since = gone_since(unit, use->symbol, is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX);
+    char *left = rules_left(unit->scan, use->symbol, is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX,
+                            unit->platform, word);
     const char *why = reason(unit, use, owner, &use->route);
     uint32_t line, column;
     cxx_unit_position(unit, unit->tokens.list[use->token].start, &line, &column);
@@ -152,10 +137,11 @@ void cxx_uses_find(struct cxx_unit *unit) {
     bool inactive = unit->tokens.list[use->token].flags & CXX_INACTIVE;
     if (why)
       result_find(unit->result, line, column, use->symbol, VERDICT_REPORT, evidence,
-                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s, gone since %s: %s", word, since, why);
+                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s; %s", left, why);
     else
       result_find(unit->result, line, column, use->symbol, VERDICT_REWRITE, evidence, LEVEL_ERROR,
-                  "call of %s, gone since %s: fix makes it sgl_kernel_jit::%s", word, since, use->route->name);
+                  "%s; fix makes it sgl_kernel_jit::%s", left, use->route->name);
+    free(left);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "scanner/python_front.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *py_unit_parse(struct py_unit *unit) {
   py_tree_open(&unit->tree, unit->source.bytes, unit->source.size, unit->source.start);
@@ -95,14 +96,8 @@ void py_findings_close(struct py_unit *unit) {
 
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
                     const char *name) {
-  const char *what = layer == CATALOG_LAYER_OPERATOR ? "The operator " : "";
-  /* The row for CUDA speaks for the name, as in rules.c. */
-  const struct catalog_removal *row = NULL;
-  for (unsigned i = 0; i < symbol->removals_count; i++)
-    if (symbol->removals[i].layer == layer && symbol->removals[i].first_without &&
-        (!row || symbol->removals[i].platform == CATALOG_CUDA))
-      row = &symbol->removals[i];
-  if (!row)
-    return py_text_format(&unit->arena, "%s%s is no longer in " PY_PACKAGE, what, name);
-  return py_text_format(&unit->arena, "%s%s left " PY_PACKAGE " in %s", what, name, row->first_without);
+  char *left = rules_left(unit->scan, symbol, layer, CATALOG_CUDA, name);
+  const char *text = py_text_copy(&unit->arena, left, strlen(left));
+  free(left);
+  return text;
 }

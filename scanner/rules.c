@@ -17,6 +17,9 @@ struct rules {
   size_t shortest, longest;
   struct rules_file *files;
   size_t files_count, files_capacity;
+  struct {
+    char *python, *cxx; /* why a use is not rewritten, if it is not */
+  } * reasons;          /* one a symbol */
 };
 
 static bool word_byte(uint8_t c) {
@@ -101,49 +104,6 @@ const struct rules_file *rules_files(const struct scan *scan, const char *base, 
   return *count ? &rules->files[low] : NULL;
 }
 
-void rules_build(struct scan *scan) {
-  struct rules *rules = scan_alloc(NULL, sizeof *rules);
-  *rules = (struct rules){0};
-  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
-    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
-    add_word(rules, symbol->id, symbol);
-    for (unsigned k = 0; k < symbol->python_count; k++)
-      add_word(rules, symbol->python[k].name, symbol);
-    add_word(rules, symbol->op_name, symbol);
-    add_word(rules, symbol->cxx.name, symbol);
-    for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
-      add_word(rules, symbol->cxx.templates[k], symbol);
-  }
-  if (rules->words_count)
-    qsort(rules->words, rules->words_count, sizeof *rules->words, compare_words);
-  size_t kept = 0;
-  rules->shortest = SIZE_MAX;
-  for (size_t i = 0; i < rules->words_count; i++) {
-    const struct word *word = &rules->words[i];
-    if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0)
-      continue;
-    rules->words[kept++] = *word;
-    if (word->length < rules->shortest)
-      rules->shortest = word->length;
-    if (word->length > rules->longest)
-      rules->longest = word->length;
-  }
-  rules->words_count = kept;
-  build_files(scan, rules);
-  scan->rules = rules;
-}
-
-void rules_free(struct scan *scan) {
-  if (scan->rules) {
-    for (size_t i = 0; i < scan->rules->files_count; i++)
-      free(scan->rules->files[i].path);
-    free(scan->rules->files);
-    free(scan->rules->words);
-  }
-  free(scan->rules);
-  scan->rules = NULL;
-}
-
 /* CUDA decides; a layer that CUDA never had (a vendor's own name) goes by its own platform. */
 static bool layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer) {
   bool cuda = false;
@@ -207,48 +167,135 @@ const struct catalog_symbol *rules_operator_removed(const struct scan *scan, con
   return NULL;
 }
 
-/* The catalog's own reason, or a general one. */
-static const char *reason(const struct catalog_route *route, const char *general) {
-  return route && *route->note ? route->note : general;
-}
+/* --- targets ------------------------------------------------------------------------------------------------------ */
 
-static const struct catalog_route *route_none(const struct catalog_symbol *symbol) {
+static const struct catalog_route *route_of(const struct catalog_symbol *symbol, enum catalog_route_kind kind) {
   for (unsigned i = 0; i < symbol->routes_count; i++)
-    if (symbol->routes[i].kind == CATALOG_ROUTE_NONE)
+    if (symbol->routes[i].kind == kind)
       return &symbol->routes[i];
   return NULL;
 }
 
+static const struct catalog_route *python_route(const struct scan *scan, const struct catalog_symbol *symbol) {
+  return scan->options.sglang_release ? catalog_sglang_route(symbol, scan->options.sglang_release)
+                                      : catalog_jit_route(symbol);
+}
+
+/* What a person needs to know of a route that is no drop-in; NULL when there is no such route either. */
+static char *near_route(const struct catalog_symbol *symbol, const struct catalog_route *route, const char *separator) {
+  if (route)
+    return *route->note
+               ? scan_format("%s%s%s replaces it, but: %s", route->module, separator, route->name, route->note)
+               : scan_format("%s%s%s replaces it, but is not known to take the same calls: compare them and change it "
+                             "by hand",
+                             route->module, separator, route->name);
+  route = route_of(symbol, CATALOG_ROUTE_NONE);
+  return route ? scan_format("there is no replacement: %s", route->note) : NULL;
+}
+
+/* Why a Python import of the symbol is not rewritten, and what to do. */
+static char *python_why(const struct scan *scan, const struct catalog_symbol *symbol) {
+  char *why = near_route(symbol, python_route(scan, symbol), ".");
+  const struct catalog_route *library = route_of(symbol, CATALOG_ROUTE_LIBRARY);
+  if (!why && library)
+    why = scan_format("%s.%s is the nearest: %s", library->module, library->name,
+                      *library->note ? library->note : "compare the calls and change it by hand");
+  if (!why)
+    why = scan_format("%s", scan->options.sglang_release ? "the chosen sglang release has no replacement for it"
+                                                         : "sgl_kernel_jit has no kernel for it");
+  return why;
+}
+
+static char *cxx_why(const struct scan *scan, const struct catalog_symbol *symbol) {
+  if (scan->options.sglang_release)
+    return scan_format("sglang has no C++ replacement; --to jit has one for some functions");
+  char *why = near_route(symbol, catalog_jit_route(symbol), "::");
+  return why ? why : scan_format("sgl_kernel_jit has no kernel for it");
+}
+
 const struct catalog_route *rules_python_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                                 const char **why) {
-  if (!scan->options.sglang_release) {
-    const struct catalog_route *route = catalog_jit_route(symbol);
-    if (route && route->python)
-      return route;
-    *why = route ? reason(route, "the new function takes other arguments")
-                 : reason(route_none(symbol), "sgl_kernel_jit has no kernel for it");
-    return NULL;
-  }
-  const struct catalog_route *route = catalog_sglang_route(symbol, scan->options.sglang_release);
+  const struct catalog_route *route = python_route(scan, symbol);
   if (route && route->python)
     return route;
-  *why = route ? reason(route, "the new function takes other arguments")
-               : reason(route_none(symbol), "the chosen sglang release has no replacement for it");
+  *why = scan->rules->reasons[symbol - scan->catalog->symbols].python;
   return NULL;
 }
 
 const struct catalog_route *rules_cxx_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                              const char **why) {
-  if (scan->options.sglang_release) {
-    *why = "sglang has no C++ replacement; --to jit has one for some functions";
-    return NULL;
-  }
-  const struct catalog_route *route = catalog_jit_route(symbol);
+  const struct catalog_route *route = scan->options.sglang_release ? NULL : catalog_jit_route(symbol);
   if (route && route->cxx)
     return route;
-  *why = route ? reason(route, "the new function takes other arguments")
-               : reason(route_none(symbol), "sgl_kernel_jit has no kernel for it");
+  *why = scan->rules->reasons[symbol - scan->catalog->symbols].cxx;
   return NULL;
+}
+
+char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer,
+                 enum catalog_platform platform, const char *name) {
+  const struct catalog_removal *row = NULL;
+  for (unsigned i = 0; i < symbol->removals_count; i++) {
+    const struct catalog_removal *removal = &symbol->removals[i];
+    if (removal->layer == layer && removal->first_without &&
+        (!row || removal->platform == platform || (removal->platform == CATALOG_CUDA && row->platform != platform)))
+      row = removal;
+  }
+  return scan_format("%s%s %s %s%s%s", layer == CATALOG_LAYER_OPERATOR ? "The operator " : "", name,
+                     row ? "left" : "is no longer in", scan->catalog->library.package, row ? " in " : "",
+                     row ? row->first_without : "");
+}
+
+void rules_build(struct scan *scan) {
+  struct rules *rules = scan_alloc(NULL, sizeof *rules);
+  *rules = (struct rules){0};
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
+    add_word(rules, symbol->id, symbol);
+    for (unsigned k = 0; k < symbol->python_count; k++)
+      add_word(rules, symbol->python[k].name, symbol);
+    add_word(rules, symbol->op_name, symbol);
+    add_word(rules, symbol->cxx.name, symbol);
+    for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
+      add_word(rules, symbol->cxx.templates[k], symbol);
+  }
+  if (rules->words_count)
+    qsort(rules->words, rules->words_count, sizeof *rules->words, compare_words);
+  size_t kept = 0;
+  rules->shortest = SIZE_MAX;
+  for (size_t i = 0; i < rules->words_count; i++) {
+    const struct word *word = &rules->words[i];
+    if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0)
+      continue;
+    rules->words[kept++] = *word;
+    if (word->length < rules->shortest)
+      rules->shortest = word->length;
+    if (word->length > rules->longest)
+      rules->longest = word->length;
+  }
+  rules->words_count = kept;
+  build_files(scan, rules);
+  rules->reasons = scan_alloc(NULL, (scan->catalog->symbols_count + 1) * sizeof *rules->reasons);
+  for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+    rules->reasons[i].python = python_why(scan, &scan->catalog->symbols[i]);
+    rules->reasons[i].cxx = cxx_why(scan, &scan->catalog->symbols[i]);
+  }
+  scan->rules = rules;
+}
+
+void rules_free(struct scan *scan) {
+  if (scan->rules) {
+    for (size_t i = 0; i < scan->rules->files_count; i++)
+      free(scan->rules->files[i].path);
+    for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
+      free(scan->rules->reasons[i].python);
+      free(scan->rules->reasons[i].cxx);
+    }
+    free(scan->rules->reasons);
+    free(scan->rules->files);
+    free(scan->rules->words);
+  }
+  free(scan->rules);
+  scan->rules = NULL;
 }
 
 bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *symbol) {

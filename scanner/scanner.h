@@ -163,12 +163,17 @@ void rules_free(struct scan *scan);
 const struct catalog_symbol *rules_python_removed(const struct scan *scan, const char *module, const char *name);
 /* An operator "dsv3_router_gemm" of namespace sgl_kernel that is gone. */
 const struct catalog_symbol *rules_operator_removed(const struct scan *scan, const char *op_name);
-/* Where a Python import of the symbol is rewritten to, or NULL with the reason (a static or catalog string) in *why. */
+/* Where a Python import of the symbol is rewritten to, or NULL with the reason in *why; it lives as long as the rules.
+ */
 const struct catalog_route *rules_python_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                                 const char **why);
 /* Where a C++ call is rewritten to, likewise. */
 const struct catalog_route *rules_cxx_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                              const char **why);
+/* "dsv3_router_gemm left sgl_kernel in 0.4.5": how every message says why a name is a finding. The platform's own row
+ * speaks, else CUDA's, else any. Owned by the caller. */
+char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer,
+                 enum catalog_platform platform, const char *name);
 /* Is this layer of the symbol gone from the chosen kernel release? */
 bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer);
 /* Is any layer of the symbol gone? The filter for strings of unclear layer. */

@@ -28,11 +28,16 @@ void text_find(const struct text_view *view, size_t offset, const struct catalog
     line = view->lines[line - 1];
     column++; /* the plus sign */
   }
-  if (line)
-    result_find(view->result, line, column, symbol, verdict, evidence,
-                verdict == VERDICT_MENTION ? LEVEL_NOTE : LEVEL_ERROR, "%s, gone from %s %s%s", what,
-                view->scan->catalog->library.package, view->scan->options.kernel,
-                verdict == VERDICT_MENTION ? "; for information" : "; change it by hand");
+  if (!line)
+    return;
+  enum catalog_layer layer = evidence == EVIDENCE_BUILD ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_PYTHON;
+  while (layer < CATALOG_LAYER_SOURCES && !rules_layer_removed(view->scan, symbol, layer))
+    layer++;
+  char *left = rules_left(view->scan, symbol, layer, CATALOG_CUDA, symbol->id);
+  result_find(view->result, line, column, symbol, verdict, evidence,
+              verdict == VERDICT_MENTION ? LEVEL_NOTE : LEVEL_ERROR, "%s; %s%s", left, what,
+              verdict == VERDICT_MENTION ? ", for information" : ": change it by hand");
+  free(left);
 }
 
 static bool same(const uint8_t *bytes, size_t length, const char *text) {

@@ -123,6 +123,24 @@ def test_text_lines():
         equal(len(lines), 5)
 
 
+def test_every_front_says_when_the_name_left():
+    code = "#include <sgl_kernel_ops.h>\nvoid f(at::Tensor& a) { dsv3_router_gemm(a, a, a); }\n"
+    with Tree({"a.py": OLD, "b.cc": code, "c.sh": f"python3 -c '{OLD.strip()}'\n", "d.md": "dsv3_router_gemm\n"}) as tree:
+        out = tree.run("scan", "--kernel", "0.4.10", "--to", "jit", ".").out
+        for place, what in (("a.py:1:24: rewrite", "import it from sgl_kernel_jit"),
+                            ("b.cc:2:25: rewrite", "fix makes it sgl_kernel_jit::dsv3_router_gemm"),
+                            ("c.sh:1:36: report", "used by a program in this text: change it by hand"),
+                            ("d.md:1:1: mention", "named in a text, for information")):
+            contains(out, f"{place} dsv3_router_gemm: dsv3_router_gemm left sgl_kernel in 0.4.5; {what}\n")
+
+
+def test_another_library_is_named():
+    with Tree({"a.md": "call acme.zeta\n"}) as tree:
+        catalog = CATALOG.parent.parent / "tests" / "catalog" / "data" / "small.yaml"
+        out = tree.run("scan", "--kernel", "1.1", "--to", "jit", "--catalog", catalog, ".").out
+        contains(out, "a.md:1:11: mention zeta: zeta left acme in 1.1; named in a text, for information\n")
+
+
 def test_roots():
     with Tree({"a/x.md": "bmm_fp8\n", "b/y.md": "bmm_fp8\n", "b/sub/z.md": "bmm_fp8\n"}) as tree:
         def paths(*roots):

@@ -89,6 +89,55 @@ static void targets(void) {
   rules_free(&scan);
 }
 
+static void check_why(const char *id, bool cxx, const char *want) {
+  const char *why = "";
+  const struct catalog_symbol *symbol = catalog_find(&catalog_builtin, id);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(symbol);
+  CU_ASSERT_PTR_NULL(cxx ? rules_cxx_target(&scan, symbol, &why) : rules_python_target(&scan, symbol, &why));
+  UNIT_STRINGS(why, want);
+}
+
+/* The replacement is named, and nothing is said that the catalog does not know. */
+static void reasons(void) {
+  open_rules("0.4.6", "0.5.23");
+  check_why("dsv3_router_gemm", false,
+            "sglang.kernels.ops.gemm.tiny_gemm.tiny_gemm_bf16 replaces it, but: out is the third positional argument "
+            "and out_dtype is keyword-only; ask can_use_tiny_gemm(n, k, max_m=16) first.");
+  check_why("silu_and_mul", false,
+            "sglang.kernels.ops.activation.activation.silu_and_mul replaces it, but is not known to take the same "
+            "calls: compare them and change it by hand");
+  check_why("merge_state", false,
+            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters.");
+  check_why("top_k_mask_logits", false,
+            "flashinfer.sampling.top_k_mask_logits is the nearest: compare the calls and change it by hand");
+  check_why("moe_sum", false, "there is no replacement: a JIT kernel is proposed.");
+  check_why("downcast_fp8", false, "the chosen sglang release has no replacement for it");
+  check_why("dsv3_router_gemm", true, "sglang has no C++ replacement; --to jit has one for some functions");
+  rules_free(&scan);
+  open_rules("0.4.6", NULL);
+  check_why("merge_state", false,
+            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters.");
+  check_why("silu_and_mul", false, "sgl_kernel_jit has no kernel for it");
+  check_why("merge_state", true, "sgl_kernel_jit has no kernel for it");
+  rules_free(&scan);
+}
+
+static void check_left(const char *id, enum catalog_layer layer, enum catalog_platform platform, const char *want) {
+  char *left = rules_left(&scan, catalog_find(&catalog_builtin, id), layer, platform, "name");
+  UNIT_STRINGS(left, want);
+  free(left);
+}
+
+static void when_it_left(void) {
+  open_rules("0.4.10", NULL);
+  check_left("dsv3_router_gemm", CATALOG_LAYER_PYTHON, CATALOG_CUDA, "name left sgl_kernel in 0.4.5");
+  check_left("dsv3_router_gemm", CATALOG_LAYER_SOURCES, CATALOG_CUDA, "name left sgl_kernel in 0.4.6");
+  check_left("dsv3_router_gemm", CATALOG_LAYER_OPERATOR, CATALOG_CUDA, "The operator name left sgl_kernel in 0.4.5");
+  check_left("dsv3_router_gemm", CATALOG_LAYER_OPERATOR, CATALOG_MUSA, "The operator name left sgl_kernel in 0.4.6");
+  check_left("silu_and_mul", CATALOG_LAYER_PYTHON, CATALOG_CUDA, "name is no longer in sgl_kernel");
+  rules_free(&scan);
+}
+
 /* The names in a text as "offset:length:id ...". */
 static void check_names(const char *text, size_t from, const char *want) {
   char have[512] = "";
@@ -204,6 +253,8 @@ static const struct unit_test tests[] = {
     {"removed_by_release", removed_by_release},
     {"earlier_targets", earlier_targets},
     {"targets", targets},
+    {"reasons", reasons},
+    {"when_it_left", when_it_left},
     {"words", words},
     {"words_that_are_gone", words_that_are_gone},
     {"deleted_files", deleted_files},
