@@ -207,7 +207,7 @@ $(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
-$(B)/tests/%.so: tests/%.cc
+$(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 

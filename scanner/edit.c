@@ -166,9 +166,9 @@ static bool write_locked(const char *path, const uint8_t *old_bytes, size_t old_
     snprintf(message, message_size, "cannot be opened: %s", strerror(errno));
     goto out;
   }
-  /* Renaming over it would work, but who took the right to write away wants it unchanged. */
-  if (!(old.st_mode & 0222) || faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
-    snprintf(message, message_size, "is read-only; make it writable and run again");
+  /* Renaming over it would work, but who may not write into the file is not meant to replace it either. */
+  if (faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
+    snprintf(message, message_size, "is read-only for you; make it writable and run again");
     goto out;
   }
   if (compare_content(old_fd, old_bytes, old_size) != CONTENT_SAME) {

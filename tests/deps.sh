@@ -37,9 +37,10 @@ if [ ! -f "$folder/tree_sitter_python-$grammar/src/parser.c" ] || [ ! -e "$folde
   mkdir -p "$folder/tree-sitter-headers"
   ln -sfn "../tree-sitter-$runtime/tree_sitter/core/lib/src" "$folder/tree-sitter-headers/tree_sitter"
 fi
+# An NVRTC that knows all targets of the tests: 13.
 have_nvrtc() {
-  ldconfig -p | grep -q 'libnvrtc\.so\.1[23]' && return 0
-  for f in "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so.1[23] /usr/local/cuda*/lib64/libnvrtc.so.1[23] "$folder"/nvrtc/nvidia/*/lib/libnvrtc.so.1[23]; do
+  ldconfig -p | grep -q 'libnvrtc\.so\.13' && return 0
+  for f in "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so.13 /usr/local/cuda*/lib64/libnvrtc.so.13 "$folder"/nvrtc/nvidia/*/lib/libnvrtc.so.13; do
     [ -e "$f" ] && return 0
   done
   return 1
