@@ -425,11 +425,19 @@ static void check_removal(struct lint *lint, unsigned index) {
 
 static void check_removals(struct lint *lint) {
   const struct catalog_symbol *symbol = lint->symbol;
-  bool gone = false;
+  bool gone = false, on_cuda[4] = {false};
   for (unsigned i = 0; i < symbol->removals_count; i++) {
     check_removal(lint, i);
     gone = gone || symbol->removals[i].first_without;
+    on_cuda[symbol->removals[i].layer] |= symbol->removals[i].platform == CATALOG_CUDA;
   }
+  /* The CUDA entry decides for every platform without one of its own (catalog_is_removed): a layer without it would
+   * never be found. */
+  const bool has_layer[] = {symbol->python_count > 0, symbol->op_name[0] != '\0', symbol->cxx.name[0] != '\0',
+                            symbol->sources_count > 0};
+  for (int i = 0; i < 4; i++)
+    if (gone && symbol->status == CATALOG_REMOVED && has_layer[i] && !on_cuda[i])
+      fault(lint, field_of(lint, "removals"), "layer %s has no entry for cuda", catalog_layer_word((enum catalog_layer)i));
   if (!gone && (symbol->status == CATALOG_REMOVED || symbol->status == CATALOG_RENAMED))
     fault(lint, field_of(lint, "removals"), "the name is gone, but no removal says from which release on");
   if (symbol->added_in[0] && kernel_release(lint, symbol->added_in) < 0)
