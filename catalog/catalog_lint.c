@@ -437,7 +437,8 @@ static void check_removals(struct lint *lint) {
                             symbol->sources_count > 0};
   for (int i = 0; i < 4; i++)
     if (gone && symbol->status == CATALOG_REMOVED && has_layer[i] && !on_cuda[i])
-      fault(lint, field_of(lint, "removals"), "layer %s has no entry for cuda", catalog_layer_word((enum catalog_layer)i));
+      fault(lint, field_of(lint, "removals"), "layer %s has no entry for cuda",
+            catalog_layer_word((enum catalog_layer)i));
   if (!gone && (symbol->status == CATALOG_REMOVED || symbol->status == CATALOG_RENAMED))
     fault(lint, field_of(lint, "removals"), "the name is gone, but no removal says from which release on");
   if (symbol->added_in[0] && kernel_release(lint, symbol->added_in) < 0)

@@ -1,6 +1,6 @@
-/* One CUnit program a file: a table of tests and UNIT_MAIN. Prints each failed assertion with its place, and as the last
- * line "SUITE: N passed, N failed[, N skipped]", counted in tests. A test that cannot run here calls UNIT_SKIP(reason)
- * and returns; it is then counted as skipped, never as passed. Arguments name the tests to run. */
+/* One CUnit program a file: a table of tests and UNIT_MAIN. Prints each failed assertion with its place, and as the
+ * last line "SUITE: N passed, N failed[, N skipped]", counted in tests. A test that cannot run here calls
+ * UNIT_SKIP(reason) and returns; it is then counted as skipped, never as passed. Arguments name the tests to run. */
 #ifndef SGL_TESTS_UNIT_H
 #define SGL_TESTS_UNIT_H
 
@@ -74,6 +74,8 @@ static int unit_main(const char *suite, const struct unit_test *tests, size_t co
 }
 
 #define UNIT_MAIN(suite, tests)                                                                                        \
-  int main(int argc, char **argv) { return unit_main((suite), (tests), sizeof(tests) / sizeof((tests)[0]), argc, argv); }
+  int main(int argc, char **argv) {                                                                                    \
+    return unit_main((suite), (tests), sizeof(tests) / sizeof((tests)[0]), argc, argv);                                \
+  }
 
 #endif

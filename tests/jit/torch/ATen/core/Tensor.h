@@ -1,5 +1,5 @@
-/* As much of at::Tensor as sgl_kernel_jit/torch.h uses, with the names and types that PyTorch 2.8 and newer have. Made for
- * the test of that header where there is no PyTorch. */
+/* As much of at::Tensor as sgl_kernel_jit/torch.h uses, with the names and types that PyTorch 2.8 and newer have. Made
+ * for the test of that header where there is no PyTorch. */
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,9 @@ using DeviceIndex = int8_t;
 class IntArrayRef {
 public:
   IntArrayRef(const std::vector<int64_t> &v) : v_(&v) {}
-  const int64_t *data() const { return v_->data(); }
+  const int64_t *data() const {
+    return v_->data();
+  }
 
 private:
   const std::vector<int64_t> *v_;
@@ -37,16 +39,36 @@ class Tensor {
 public:
   Tensor() = default;
   explicit Tensor(TensorImpl impl) : impl_(std::make_shared<TensorImpl>(std::move(impl))) {}
-  bool defined() const { return impl_ != nullptr; }
-  int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
-  c10::IntArrayRef sizes() const { return impl_->sizes; }
-  c10::IntArrayRef strides() const { return impl_->strides; }
-  ScalarType scalar_type() const { return impl_->type; }
-  bool is_cuda() const { return impl_->device == c10::DeviceType::CUDA; }
-  bool is_cpu() const { return impl_->device == c10::DeviceType::CPU; }
-  c10::DeviceIndex get_device() const { return impl_->index; }
-  const void *const_data_ptr() const { return impl_->data; }
-  void *mutable_data_ptr() const { return impl_->data; }
+  bool defined() const {
+    return impl_ != nullptr;
+  }
+  int64_t dim() const {
+    return static_cast<int64_t>(impl_->sizes.size());
+  }
+  c10::IntArrayRef sizes() const {
+    return impl_->sizes;
+  }
+  c10::IntArrayRef strides() const {
+    return impl_->strides;
+  }
+  ScalarType scalar_type() const {
+    return impl_->type;
+  }
+  bool is_cuda() const {
+    return impl_->device == c10::DeviceType::CUDA;
+  }
+  bool is_cpu() const {
+    return impl_->device == c10::DeviceType::CPU;
+  }
+  c10::DeviceIndex get_device() const {
+    return impl_->index;
+  }
+  const void *const_data_ptr() const {
+    return impl_->data;
+  }
+  void *mutable_data_ptr() const {
+    return impl_->data;
+  }
 
 private:
   std::shared_ptr<TensorImpl> impl_;
