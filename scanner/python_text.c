@@ -395,12 +395,13 @@ size_t py_loader_name(const struct scan *scan, const uint8_t *bytes, size_t from
     memcpy(word, bytes + start, length);
     word[length] = '\0';
     path[used] = '\0';
-    if (used && !*symbol && (*symbol = removed(scan, path, word)) != NULL) {
-      /* What follows may only be an attribute of it. */
+    if (used && (*symbol = removed(scan, path, word)) != NULL) {
+      /* What follows may only be an attribute of it, or it is a module and the name follows. */
       size_t end = cursor.at;
       while (end < to && path_byte(bytes[end]))
         end++;
-      return end == to ? start : SIZE_MAX;
+      if (end == to)
+        return start;
     }
     if (used)
       path[used++] = '.';

@@ -60,6 +60,13 @@ static uint8_t kind_of(TSNode node) {
   return symbol < kinds_count ? kinds[symbol] : PY_ERROR;
 }
 
+/* A carriage return before the newline is no part of a comment. */
+static uint32_t comment_end(const uint8_t *bytes, uint32_t start, uint32_t end) {
+  while (end > start && bytes[end - 1] == '\r')
+    end--;
+  return end;
+}
+
 struct open_level {
   py_id parent, last_child;
 };
@@ -78,6 +85,8 @@ static void flatten(struct py_tree *tree, TSNode root, size_t start) {
                                        .parent = depth ? open[depth - 1].parent : 0,
                                        .kind = kind_of(node),
                                        .field = field < fields_count ? fields[field] : PY_FIELD_NONE};
+    if (tree->nodes[id].kind == PY_COMMENT)
+      tree->nodes[id].end = comment_end(tree->bytes, tree->nodes[id].start, tree->nodes[id].end);
     if (depth && open[depth - 1].last_child)
       tree->nodes[open[depth - 1].last_child].next = id;
     if (depth)
@@ -104,61 +113,147 @@ static void flatten(struct py_tree *tree, TSNode root, size_t start) {
   free(open);
 }
 
+/* --- a light look at the text ------------------------------------------------------------------------------------- */
+
+struct span {
+  uint32_t start, end;
+};
+
+struct code {
+  const uint8_t *bytes;
+  size_t size, at;
+  uint8_t open[PY_BRACKETS_MAX];
+  unsigned depth;
+  bool broken; /* brackets or quotes do not match */
+};
+
+/* Steps over one character of code, a comment or a string; returns where it started. A string in a field of an f-string
+ * that has the quotes of its own string is taken for code: what this finds is tried, not trusted. */
+static size_t code_step(struct code *code) {
+  size_t start = code->at++;
+  uint8_t c = code->bytes[start];
+  if (c == '#') {
+    while (code->at < code->size && code->bytes[code->at] != '\n')
+      code->at++;
+  } else if (c == '"' || c == '\'') {
+    const uint8_t *text = code->bytes + start;
+    bool triple = code->size - start >= 3 && text[1] == c && text[2] == c;
+    size_t at = start + (triple ? 3 : 1);
+    for (; at < code->size; at++) {
+      text = code->bytes + at;
+      if (*text == '\\')
+        at++;
+      else if (*text == c && (!triple || (code->size - at >= 3 && text[1] == c && text[2] == c)))
+        break;
+      else if (*text == '\n' && !triple)
+        break;
+    }
+    code->broken = code->broken || at >= code->size || code->bytes[at] != c;
+    at += triple ? 3 : 1;
+    code->at = at < code->size ? at : code->size;
+  } else if (c == '(' || c == '[' || c == '{') {
+    if (code->depth == PY_BRACKETS_MAX)
+      code->broken = true;
+    else
+      code->open[code->depth++] = c == '(' ? ')' : c == '[' ? ']' : '}';
+  } else if (c == ')' || c == ']' || c == '}') {
+    if (code->depth && code->open[code->depth - 1] == c)
+      code->depth--;
+    else
+      code->broken = true;
+  }
+  return start;
+}
+
+static bool brackets_match(const uint8_t *bytes, size_t size) {
+  struct code code = {.bytes = bytes, .size = size};
+  while (code.at < size && !code.broken)
+    code_step(&code);
+  return !code.broken && code.depth == 0;
+}
+
+/* A copy without what the grammar stumbles over. Python 3.14's t"..." has the syntax of f"...". A line inside brackets
+ * may start left of its block, which the grammar takes for the end of the block: such lines are joined, and the
+ * comments between them, which then have no end, taken out; they are listed. */
+static uint8_t *plain_copy(const uint8_t *bytes, size_t size, struct span **comments, uint32_t *count) {
+  uint8_t *copy = memcpy(scan_alloc(NULL, size), bytes, size);
+  struct code code = {.bytes = bytes, .size = size};
+  uint32_t capacity = 0;
+  while (code.at < size && !code.broken) {
+    size_t at = code_step(&code);
+    uint8_t c = bytes[at];
+    if ((c == '"' || c == '\'') && at) {
+      size_t prefix = at > 1 && strchr("rR", bytes[at - 1]) ? at - 2 : at - 1;
+      if (bytes[prefix] == 't' || bytes[prefix] == 'T')
+        copy[prefix] = 'f';
+      else if (bytes[at - 1] == 't' || bytes[at - 1] == 'T')
+        copy[at - 1] = 'f';
+    }
+    if (!code.depth)
+      continue;
+    if (c == '#') {
+      PY_GROW(*comments, *count, capacity);
+      (*comments)[(*count)++] = (struct span){(uint32_t)at, (uint32_t)code.at};
+      memset(copy + at, ' ', code.at - at);
+    } else if (c == '\n') {
+      copy[at] = ' ';
+      size_t before = at && bytes[at - 1] == '\r' ? at - 1 : at;
+      copy[before] = ' ';
+      if (before && bytes[before - 1] == '\\' && copy[before - 1] == '\\')
+        copy[before - 1] = ' ';
+    }
+  }
+  return copy;
+}
+
+/* Puts the comments back as nodes. Each becomes a child of the innermost node that it stands in. */
+static void insert_comments(struct py_tree *tree, const struct span *comments, uint32_t count, size_t start) {
+  uint32_t total = tree->count + count, made = 0, at = 0;
+  struct py_node *nodes = scan_alloc(NULL, total * sizeof *nodes);
+  py_id *new_ids = scan_alloc(NULL, tree->count * sizeof *new_ids);
+  py_id *last = scan_alloc(NULL, total * sizeof *last);
+  for (py_id old = 0; old <= tree->count; old++) {
+    while (at < count && old > 0 &&
+           (old == tree->count || comments[at].start + (uint32_t)start < tree->nodes[old].start)) {
+      py_id parent = old - 1;
+      while (parent && tree->nodes[parent].end <= comments[at].start + start)
+        parent = tree->nodes[parent].parent;
+      nodes[made++] = (struct py_node){
+          .start = comments[at].start + (uint32_t)start,
+          .end = comment_end(tree->bytes, comments[at].start + (uint32_t)start, comments[at].end + (uint32_t)start),
+          .parent = new_ids[parent],
+          .kind = PY_COMMENT};
+      at++;
+    }
+    if (old == tree->count)
+      break;
+    new_ids[old] = made;
+    nodes[made] = tree->nodes[old];
+    nodes[made].parent = new_ids[tree->nodes[old].parent];
+    nodes[made++].next = 0;
+  }
+  memset(last, 0, made * sizeof *last);
+  for (py_id node = 1; node < made; node++) {
+    py_id parent = nodes[node].parent;
+    if (last[parent])
+      nodes[last[parent]].next = node;
+    last[parent] = node;
+  }
+  free(last);
+  free(new_ids);
+  free(tree->nodes);
+  tree->nodes = nodes;
+  tree->count = made;
+}
+
+/* --- parsing ------------------------------------------------------------------------------------------------------ */
+
 static TSTree *parse(TSParser *parser, const uint8_t *bytes, size_t size) {
   ts_parser_set_timeout_micros(parser, (uint64_t)(PARSE_SECONDS + size / PARSE_BYTES_A_SECOND) * 1000000);
   TSTree *parsed = ts_parser_parse_string(parser, NULL, (const char *)bytes, (uint32_t)size);
   if (!parsed)
     ts_parser_reset(parser);
   return parsed;
-}
-
-/* Python 3.14's t"..." has the syntax of f"...", which the grammar knows. NULL when the text has none. */
-static uint8_t *without_templates(const uint8_t *bytes, size_t size) {
-  uint8_t *copy = NULL;
-  for (size_t i = 0; i + 1 < size; i++) {
-    if ((bytes[i] != 't' && bytes[i] != 'T') || (i && py_word_byte(bytes[i - 1]) && !strchr("rR", bytes[i - 1])))
-      continue;
-    size_t quote = i + 1 < size && (bytes[i + 1] == 'r' || bytes[i + 1] == 'R') ? i + 2 : i + 1;
-    if (quote >= size || (bytes[quote] != '"' && bytes[quote] != '\''))
-      continue;
-    if (!copy)
-      copy = memcpy(scan_alloc(NULL, size), bytes, size);
-    copy[i] = 'f';
-  }
-  return copy;
-}
-
-/* Do the brackets outside of strings and comments match? A string in a field of an f-string may be taken for code, so
- * this is asked only of large files. */
-static bool brackets_match(const uint8_t *bytes, size_t size) {
-  uint8_t open[PY_BRACKETS_MAX];
-  unsigned depth = 0;
-  for (size_t i = 0; i < size; i++) {
-    uint8_t c = bytes[i];
-    if (c == '#') {
-      while (i < size && bytes[i] != '\n')
-        i++;
-    } else if (c == '"' || c == '\'') {
-      bool triple = size - i >= 3 && bytes[i + 1] == c && bytes[i + 2] == c;
-      for (i += triple ? 3 : 1; i < size; i++) {
-        if (bytes[i] == '\\')
-          i++;
-        else if (bytes[i] == c && (!triple || (size - i >= 3 && bytes[i + 1] == c && bytes[i + 2] == c)))
-          break;
-        else if (bytes[i] == '\n' && !triple)
-          return false;
-      }
-      i += triple ? 2 : 0;
-    } else if (c == '(' || c == '[' || c == '{') {
-      if (depth == PY_BRACKETS_MAX)
-        return false;
-      open[depth++] = c == '(' ? ')' : c == '[' ? ']' : '}';
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (!depth || open[--depth] != c)
-        return false;
-    }
-  }
-  return depth == 0;
 }
 
 void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_t start) {
@@ -177,23 +272,30 @@ void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_
   TSParser *parser = ts_parser_new();
   ts_parser_set_language(parser, tree_sitter_python());
   TSTree *parsed = parse(parser, bytes + start, size - start);
+  struct span *comments = NULL;
+  uint32_t comments_count = 0;
   if (parsed && ts_node_has_error(ts_tree_root_node(parsed))) {
-    uint8_t *copy = without_templates(bytes + start, size - start);
-    TSTree *second = copy ? parse(parser, copy, size - start) : NULL;
+    uint8_t *copy = plain_copy(bytes + start, size - start, &comments, &comments_count);
+    TSTree *second = parse(parser, copy, size - start);
     if (second && !ts_node_has_error(ts_tree_root_node(second))) {
       ts_tree_delete(parsed);
       parsed = second;
-    } else if (second) {
-      ts_tree_delete(second);
+    } else {
+      comments_count = 0;
+      if (second)
+        ts_tree_delete(second);
     }
     free(copy);
   }
   if (parsed) {
     flatten(tree, ts_tree_root_node(parsed), start);
     ts_tree_delete(parsed);
+    if (comments_count)
+      insert_comments(tree, comments, comments_count, start);
   } else {
     tree->refused = "parsing it takes too long";
   }
+  free(comments);
   ts_parser_delete(parser);
 }
 

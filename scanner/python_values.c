@@ -144,7 +144,7 @@ struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, 
     if (list[i].kind == PY_BIND_DECLARE || is_nothing(tree, list[i].value))
       continue;
     struct py_value value = binding_value(unit, i, depth);
-    if (!value.path || strcmp(value.path, result.path) != 0 || (value.flags & PY_VALUE_ASSIGNED))
+    if (!value.path || strcmp(value.path, result.path) != 0 || ((value.flags ^ result.flags) & PY_VALUE_ASSIGNED))
       result.flags |= PY_VALUE_AMBIGUOUS;
   }
   return result;
