@@ -14,8 +14,6 @@ static void refuse(struct py_unit *unit, const char *why, bool placed) {
   else
     result_coverage(unit->result, COVERAGE_PARTLY, "cannot be read as Python (%s); searched as text", why);
   py_text_analyse(unit, why);
-  if (unit->notebook)
-    py_notebook_text(unit, unit->notebook);
 }
 
 static void analyse_unit(struct py_unit *unit) {
@@ -24,9 +22,6 @@ static void analyse_unit(struct py_unit *unit) {
   py_uses_judge(unit, &uses);
   py_uses_report(unit, &uses);
   py_edits_make(unit, &uses);
-  if (unit->notebook)
-    py_notebook_text(unit, unit->notebook);
-  unit->marks = NULL;
   py_uses_free(&uses);
 }
 
@@ -55,8 +50,10 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
     refuse(&unit, why, unit.decoded && !unit.tree.refused);
   else
     analyse_unit(&unit);
-  if (notebook)
+  if (notebook) {
+    py_notebook_text(&unit, notebook);
     py_notebook_close(notebook);
+  }
   py_findings_close(&unit);
   free(unit.lines);
   py_unit_close(&unit);

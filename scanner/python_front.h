@@ -1,5 +1,4 @@
-/* What the files of the Python front share. Top to bottom, each only calls downwards, but for the index, which opens
- * the modules that it looks into:
+/* What the files of the Python front share. Top to bottom, each only calls downwards:
  *
  *   python_analyse.c   one file: source, tree, uses, edits; the entry points of scanner.h
  *   python_notebook.c  the code and text of a notebook's cells, and the way back to its bytes
@@ -402,7 +401,6 @@ struct py_unit {
   uint32_t probe_count, probe_capacity;
   struct py_value *binding_values; /* python_values.c: of each binding, as far as they were asked for */
   uint8_t *binding_states;
-  const uint8_t *marks; /* of struct py_uses, while they are collected and after */
   uint8_t *name_owners; /* python_strings.c: of each name, as far as they were asked for */
   /* Only for files that are reported: */
   const struct source_file *file;

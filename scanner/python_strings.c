@@ -6,7 +6,7 @@
 
 /* --- mentions ----------------------------------------------------------------------------------------------------- */
 
-/* Whose is a bare name, by what a file that does not use the removed one binds it to? */
+/* Whose is a bare name, by what the file itself binds it to? */
 enum file_owner { FILE_NOTHING, FILE_PACKAGE, FILE_OTHER };
 
 static enum file_owner file_owner(struct py_unit *unit, const uint8_t *word, size_t length) {
@@ -70,9 +70,7 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
       continue;
     if (owner == PY_OWNER_PACKAGE)
       symbol = owned;
-    else if (!rules_word_removed(unit->scan, symbol) ||
-             (!(unit->marks && unit->marks[symbol - unit->scan->catalog->symbols]) &&
-              file_owner(unit, bytes + from, length) == FILE_OTHER))
+    else if (!rules_word_removed(unit->scan, symbol) || file_owner(unit, bytes + from, length) == FILE_OTHER)
       continue;
     py_find(unit, at ? at[from] : base + from, symbol, VERDICT_MENTION, EVIDENCE_TEXT, LEVEL_NOTE,
             py_text_format(&unit->arena, "%s; this text names it: reword it when the code has moved",
@@ -495,10 +493,11 @@ static void program_found(void *user, size_t offset, const struct catalog_symbol
 }
 
 /* Does a text parse as Python, and does it do something: call, assign, define? A sentence can parse by accident. */
-static bool is_program(const struct py_string *string) {
+static bool is_program(struct py_unit *unit, const struct py_string *string) {
   struct py_tree tree;
   uint32_t offset;
   const char *package = memmem(string->bytes, string->size, PY_PACKAGE, strlen(PY_PACKAGE));
+  (void)unit;
   py_tree_open(&tree, string->bytes, string->size, 0);
   bool does = !tree.refused && package && !py_check(&tree, &offset);
   bool acts = false;
@@ -517,7 +516,7 @@ static bool is_program(const struct py_string *string) {
 static bool use_program(struct py_unit *unit, struct py_uses *uses, py_id node, const struct py_string *string) {
   struct program program = {.unit = unit, .uses = uses, .node = node, .string = string};
   py_find_uses(unit->scan, string->bytes, string->size, program_found, &program);
-  if (program.bare && !program.found && is_program(string)) {
+  if (program.bare && !program.found && is_program(unit, string)) {
     program.take_bare = true;
     py_find_uses(unit->scan, string->bytes, string->size, program_found, &program);
   }

@@ -296,7 +296,6 @@ void py_uses_collect(struct py_unit *unit, struct py_uses *uses) {
   size_t symbols = unit->scan->catalog->symbols_count;
   *uses = (struct py_uses){.marks = scan_alloc(NULL, symbols)};
   memset(uses->marks, 0, symbols);
-  unit->marks = uses->marks;
   bool starred = false;
   for (uint32_t i = 0; i < unit->scopes.stars_count; i++)
     starred = starred || py_is_package(unit->scopes.stars[i].module);
