@@ -522,8 +522,8 @@ enum py_owner {
   PY_OWNER_PACKAGE, /* it is a removed name of that owner; *symbol is set */
   PY_OWNER_OTHER,   /* somebody else's, or a living name */
 };
-enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t size,
-                              size_t at, size_t length, const struct catalog_symbol **symbol, const char **path);
+enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t at,
+                              size_t length, const struct catalog_symbol **symbol, const char **path);
 
 /* A string that names a removed thing to a loader: "sgl_kernel.gemm:NAME", "label = sgl_kernel:NAME",
  * "sgl_kernel::NAME". `from` and `to` bound one line of it. Returns the offset of the name, or SIZE_MAX. */

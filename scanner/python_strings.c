@@ -63,7 +63,7 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
       continue;
     const struct catalog_symbol *owned = NULL;
     const char *path;
-    enum py_owner owner = py_owner_before(unit->scan, &unit->arena, bytes, size, from, length, &owned, &path);
+    enum py_owner owner = py_owner_before(unit->scan, &unit->arena, bytes, from, length, &owned, &path);
     if (owner == PY_OWNER_OTHER && path && (owned = alias_owner(unit, path, bytes + from, length)) != NULL)
       owner = PY_OWNER_PACKAGE;
     if (owner == PY_OWNER_OTHER)

@@ -338,30 +338,10 @@ static const char *import_before(struct py_arena *arena, const uint8_t *bytes, s
   return module;
 }
 
-/* A part of a path, a file's name, an option or a part of a longer label: as in text_names.c. */
-static bool part_of_path(const uint8_t *bytes, size_t size, size_t at, size_t end) {
-  static const char *const endings[] = {"py",  "cu", "cuh", "h",  "hpp", "cc", "cpp",
-                                        "cxx", "so", "o",   "md", "rst", "txt"};
-  uint8_t before = at ? bytes[at - 1] : ' ', second = at > 1 ? bytes[at - 2] : ' ';
-  if (before == '/' || before == '$' || (before == '-' && (second == '-' || py_word_byte(second))) ||
-      (before == '>' && second == '-') || (end < size && bytes[end] == '/'))
-    return true;
-  struct cursor cursor = {bytes, size, end + 1};
-  size_t start, length;
-  if (end >= size || bytes[end] != '.' || !take_word(&cursor, &start, &length))
-    return false;
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (word_is(&cursor, start, length, endings[i]))
-      return true;
-  return false;
-}
-
-enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t size,
-                              size_t at, size_t length, const struct catalog_symbol **symbol, const char **path) {
+enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t at,
+                              size_t length, const struct catalog_symbol **symbol, const char **path) {
   const char *word = py_text_copy(arena, bytes + at, length);
   *path = NULL;
-  if (part_of_path(bytes, size, at, at + length))
-    return PY_OWNER_OTHER;
   size_t end = at; /* of the owner */
   bool colons = at >= 2 && bytes[at - 1] == ':' && bytes[at - 2] == ':';
   bool dot = at >= 1 && bytes[at - 1] == '.', colon = !colons && at >= 1 && bytes[at - 1] == ':';
@@ -376,8 +356,8 @@ enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, c
   size_t start = end;
   while (start > 0 && (colons ? py_word_byte(bytes[start - 1]) : path_byte(bytes[start - 1])))
     start--;
-  if (start == end) /* ::name is global, :name is prose; a field of an f-string is anybody */
-    return !dot || (end > 0 && bytes[end - 1] == '\0') ? PY_OWNER_NONE : PY_OWNER_OTHER;
+  if (start == end) /* ::name is global; a field of an f-string is anybody */
+    return colons || (end > 0 && bytes[end - 1] == '\0') ? PY_OWNER_NONE : PY_OWNER_OTHER;
   *path = py_text_copy(arena, bytes + start, end - start);
   if (colons)
     *symbol = strcmp(*path, PY_PACKAGE) == 0 ? rules_operator_removed(scan, word) : NULL;
