@@ -379,14 +379,18 @@ static void check_cxx(struct lint *lint) {
             cxx->templates[i]);
 }
 
+static bool has_layer(const struct catalog_symbol *symbol, enum catalog_layer layer) {
+  const bool has[] = {symbol->python_count > 0, symbol->op_name[0] != '\0', symbol->cxx.name[0] != '\0',
+                      symbol->sources_count > 0};
+  return has[layer];
+}
+
 static void check_removal(struct lint *lint, unsigned index) {
   const struct catalog_symbol *symbol = lint->symbol;
   const struct catalog_removal *removal = &symbol->removals[index];
   yaml_node_t *place = entry_of(lint, "removals", index);
   const char *layer = catalog_layer_word(removal->layer), *platform = catalog_platform_word(removal->platform);
-  bool has_layer[] = {symbol->python_count > 0, symbol->op_name[0] != '\0', symbol->cxx.name[0] != '\0',
-                      symbol->sources_count > 0};
-  if (!has_layer[removal->layer])
+  if (!has_layer(symbol, removal->layer))
     fault(lint, place, "a removal of layer %s, but the row has none", layer);
   for (unsigned i = 0; i < index; i++)
     if (symbol->removals[i].layer == removal->layer && symbol->removals[i].platform == removal->platform)
@@ -433,12 +437,9 @@ static void check_removals(struct lint *lint) {
   }
   /* The CUDA entry decides for every platform without one of its own (catalog_is_removed): a layer without it would
    * never be found. */
-  const bool has_layer[] = {symbol->python_count > 0, symbol->op_name[0] != '\0', symbol->cxx.name[0] != '\0',
-                            symbol->sources_count > 0};
-  for (int i = 0; i < 4; i++)
-    if (gone && symbol->status == CATALOG_REMOVED && has_layer[i] && !on_cuda[i])
-      fault(lint, field_of(lint, "removals"), "layer %s has no entry for cuda",
-            catalog_layer_word((enum catalog_layer)i));
+  for (enum catalog_layer layer = CATALOG_LAYER_PYTHON; layer <= CATALOG_LAYER_SOURCES; layer++)
+    if (gone && symbol->status == CATALOG_REMOVED && has_layer(symbol, layer) && !on_cuda[layer])
+      fault(lint, field_of(lint, "removals"), "layer %s has no entry for cuda", catalog_layer_word(layer));
   if (!gone && (symbol->status == CATALOG_REMOVED || symbol->status == CATALOG_RENAMED))
     fault(lint, field_of(lint, "removals"), "the name is gone, but no removal says from which release on");
   if (symbol->added_in[0] && kernel_release(lint, symbol->added_in) < 0)
