@@ -122,7 +122,7 @@ static bool internal_scope(const struct cxx_scope *scope) {
 
 struct cxx_declaration *cxx_declare(struct cxx_unit *unit, struct cxx_scope *scope, const struct cxx_item *item,
                                     enum declaration_kind kind) {
-  struct cxx_declaration *declaration = cxx_arena_alloc(&unit->arena, sizeof *declaration);
+  struct cxx_declaration *declaration = arena_alloc(&unit->arena, sizeof *declaration);
   *declaration = (struct cxx_declaration){
       .next = scope->declarations,
       .name = item->name,

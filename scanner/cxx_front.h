@@ -17,7 +17,7 @@
 #ifndef SGL_CXX_FRONT_H
 #define SGL_CXX_FRONT_H
 
-#include "scanner/cxx_arena.h"
+#include "scanner/arena.h"
 #include "scanner/cxx_lexer.h"
 #include "scanner/cxx_preprocess.h"
 #include "scanner/scanner.h"
@@ -177,7 +177,7 @@ struct cxx_unit {
   const struct scan *scan;
   const struct source_file *file;
   struct result *result;
-  struct cxx_arena arena;
+  struct arena arena;
   struct cxx_tokens tokens;
   uint32_t *lines; /* where each line starts */
   uint32_t lines_count;

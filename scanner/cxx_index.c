@@ -19,7 +19,7 @@ struct table {
 };
 
 struct cxx_index {
-  struct cxx_arena arena;
+  struct arena arena;
   struct cxx_name *names;
   int names_count;
   struct table words;               /* of names, to their number */
@@ -44,7 +44,7 @@ static struct entry *find(const struct table *table, const uint8_t *word, size_t
 
 static struct entry *add(struct cxx_index *index, struct table *table, const void *word, size_t length, size_t value) {
   struct entry **bucket = &table->buckets[cxx_hash(word, length) % BUCKETS];
-  struct entry *entry = cxx_arena_alloc(&index->arena, sizeof *entry);
+  struct entry *entry = arena_alloc(&index->arena, sizeof *entry);
   *entry = (struct entry){*bucket, {word, (uint32_t)length}, value};
   *bucket = entry;
   return entry;
@@ -63,7 +63,7 @@ static void add_name(struct cxx_index *index, const char *word, bool is_template
   }
   struct cxx_name *name = &index->names[known->value];
   const struct catalog_symbol **symbols =
-      cxx_arena_alloc(&index->arena, (name->symbols_count + 1) * sizeof(const struct catalog_symbol *));
+      arena_alloc(&index->arena, (name->symbols_count + 1) * sizeof(const struct catalog_symbol *));
   for (unsigned i = 0; i < name->symbols_count; i++)
     symbols[i] = name->symbols[i];
   symbols[name->symbols_count++] = symbol;
@@ -76,8 +76,8 @@ static void build_names(struct scan *scan) {
   size_t most = 0;
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     most += 1 + catalog->symbols[i].cxx.templates_count;
-  index->names = cxx_arena_alloc(&index->arena, most * sizeof *index->names);
-  index->signatures = cxx_arena_alloc(&index->arena, catalog->symbols_count * sizeof *index->signatures);
+  index->names = arena_alloc(&index->arena, most * sizeof *index->names);
+  index->signatures = arena_alloc(&index->arena, catalog->symbols_count * sizeof *index->signatures);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
     add_name(index, symbol->cxx.name, false, symbol);
@@ -449,14 +449,14 @@ void cxx_index_build(struct scan *scan) {
   struct cxx_index *index = scan_alloc(NULL, sizeof *index);
   memset(index, 0, sizeof *index);
   scan->cxx_index = index;
-  index->defined = cxx_arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
+  index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
   build_names(scan);
-  index->renamed = cxx_arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
-  index->elsewhere = cxx_arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
+  index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
+  index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
   build_stand_ins(scan);
   bool *candidates = scan_alloc(NULL, scan->files_count);
   memset(candidates, 0, scan->files_count);
-  struct table *wanted = cxx_arena_alloc(&index->arena, sizeof *wanted);
+  struct table *wanted = arena_alloc(&index->arena, sizeof *wanted);
   bool any = false;
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
@@ -496,7 +496,7 @@ void cxx_index_free(struct scan *scan) {
   struct cxx_index *index = scan->cxx_index;
   free(index->wheel_header);
   free(index->jit_header);
-  cxx_arena_free(&index->arena);
+  arena_free(&index->arena);
   free(index);
   scan->cxx_index = NULL;
 }

@@ -146,7 +146,7 @@ static void measure(struct cxx_unit *unit, struct cxx_macro *macro, unsigned dep
   if (macro->measured || depth > DEEPEST_MACROS)
     return;
   macro->measured = true; /* before the body: a macro is not expanded inside itself */
-  macro->repeats = cxx_arena_alloc(&unit->arena, (macro->parameters_count + 1u) * sizeof *macro->repeats);
+  macro->repeats = arena_alloc(&unit->arena, (macro->parameters_count + 1u) * sizeof *macro->repeats);
   struct cxx_tokens tokens;
   cxx_lex(&tokens, macro->body.text, macro->body.length);
   macro->weight = sum(unit, &tokens, macro, depth);

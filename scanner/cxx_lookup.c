@@ -18,7 +18,7 @@ static struct cxx_scope **bucket(const struct cxx_unit *unit, const struct cxx_s
 }
 
 struct cxx_scope *cxx_new_scope(struct cxx_unit *unit, struct cxx_scope *parent, enum scope_kind kind) {
-  struct cxx_scope *scope = cxx_arena_alloc(&unit->arena, sizeof *scope);
+  struct cxx_scope *scope = arena_alloc(&unit->arena, sizeof *scope);
   scope->kind = kind;
   scope->parent = parent;
   scope->depth = parent->depth + 1;
@@ -38,7 +38,7 @@ void cxx_name_scope(struct cxx_unit *unit, struct cxx_scope *scope, struct cxx_s
 }
 
 struct link *cxx_add_link(struct cxx_unit *unit, struct link **list, const struct cxx_item *path) {
-  struct link *link = cxx_arena_alloc(&unit->arena, sizeof *link);
+  struct link *link = arena_alloc(&unit->arena, sizeof *link);
   link->next = *list;
   link->path = path;
   *list = link;

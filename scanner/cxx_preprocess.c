@@ -37,7 +37,7 @@ bool cxx_macro_defined(const struct cxx_macros *macros, const uint8_t *name, siz
 static struct cxx_macro *enter(struct cxx_macros *macros, const uint8_t *name, size_t length) {
   struct cxx_macro *macro = cxx_macro_find(macros, name, length);
   if (!macro) {
-    macro = cxx_arena_alloc(macros->arena, sizeof *macro);
+    macro = arena_alloc(macros->arena, sizeof *macro);
     struct cxx_macro **bucket = &macros->buckets[cxx_hash(name, length) % CXX_MACRO_BUCKETS];
     macro->next = *bucket;
     *bucket = macro;
@@ -74,7 +74,7 @@ void cxx_macro_define(struct cxx_macros *macros, const struct cxx_tokens *tokens
     uint32_t close = ++at;
     while (close < last && !(list[close].kind == CXX_PUNCT && list[close].code == ')'))
       close++;
-    macro->parameters = cxx_arena_alloc(macros->arena, (close - at + 1) * sizeof *macro->parameters);
+    macro->parameters = arena_alloc(macros->arena, (close - at + 1) * sizeof *macro->parameters);
     for (; at < close; at++) {
       if (list[at].kind == CXX_PUNCT && list[at].code == CXX_ELLIPSIS)
         macro->variadic = true;

@@ -2,7 +2,7 @@
 #ifndef SGL_CXX_PREPROCESS_H
 #define SGL_CXX_PREPROCESS_H
 
-#include "scanner/cxx_arena.h"
+#include "scanner/arena.h"
 #include "scanner/cxx_lexer.h"
 
 struct cxx_string {
@@ -28,7 +28,7 @@ struct cxx_macro {
 
 /* The macros that are defined at one place of a translation unit. Bodies are not copied: the bytes have to stay. */
 struct cxx_macros {
-  struct cxx_arena *arena;
+  struct arena *arena;
   struct cxx_macro *buckets[CXX_MACRO_BUCKETS];
   /* Can `#include` find this header? NULL: never. */
   bool (*has_include)(void *user, const uint8_t *name, size_t length);

@@ -59,7 +59,7 @@ static void push_item(struct cxx_unit *unit, struct cxx_item item) {
     if (!state->bracket)
       state->base = NULL;
   }
-  struct cxx_item *copy = cxx_arena_alloc(&unit->arena, sizeof *copy);
+  struct cxx_item *copy = arena_alloc(&unit->arena, sizeof *copy);
   *copy = item;
   copy->previous = state->tail;
   if (state->tail == state->base)
@@ -71,7 +71,7 @@ static void push_item(struct cxx_unit *unit, struct cxx_item item) {
 
 static void enter(struct cxx_unit *unit, struct cxx_scope *scope, bool resume) {
   struct cxx_state *state = &unit->state;
-  struct cxx_frame *frame = cxx_arena_alloc(&unit->arena, sizeof *frame);
+  struct cxx_frame *frame = arena_alloc(&unit->arena, sizeof *frame);
   *frame = (struct cxx_frame){.outer = state->frame,
                               .scope = state->scope,
                               .resume = resume,
@@ -322,7 +322,7 @@ static void open_block(struct cxx_unit *unit, bool resume) {
 
 static void open_initializer(struct cxx_unit *unit, struct cxx_item item) {
   push_item(unit, item);
-  struct cxx_bracket *bracket = cxx_arena_alloc(&unit->arena, sizeof *bracket);
+  struct cxx_bracket *bracket = arena_alloc(&unit->arena, sizeof *bracket);
   *bracket = (struct cxx_bracket){unit->state.bracket, unit->state.tail};
   unit->state.bracket = bracket;
 }
@@ -479,7 +479,7 @@ static void turn_into_block(struct cxx_unit *unit) {
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
 void cxx_scopes_begin(struct cxx_unit *unit) {
-  unit->global = cxx_arena_alloc(&unit->arena, sizeof *unit->global);
+  unit->global = arena_alloc(&unit->arena, sizeof *unit->global);
   unit->global->kind = SCOPE_NAMESPACE;
   unit->state = (struct cxx_state){.scope = unit->global};
 }

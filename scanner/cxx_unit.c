@@ -439,7 +439,7 @@ static bool is_parameter(const struct cxx_macro *macro, struct cxx_string word) 
 /* Catalog names in a #define of the file. */
 static void define_names(struct walk *walk, uint32_t first, uint32_t last) {
   struct cxx_unit *unit = walk->unit;
-  struct cxx_arena arena = {0};
+  struct arena arena = {0};
   struct cxx_macros *scratch = scan_alloc(NULL, sizeof *scratch);
   *scratch = (struct cxx_macros){.arena = &arena};
   cxx_macro_define(scratch, walk->tokens, first + 2, last);
@@ -457,7 +457,7 @@ static void define_names(struct walk *walk, uint32_t first, uint32_t last) {
                                                                            : CXX_ROLE_OTHER;
     new_use(unit, i, name, role);
   }
-  cxx_arena_free(&arena);
+  arena_free(&arena);
   free(scratch);
 }
 
@@ -712,7 +712,7 @@ void cxx_unit_free(struct cxx_unit *unit) {
   free(unit->lines);
   free(unit->strings);
   cxx_tokens_free(&unit->tokens);
-  cxx_arena_free(&unit->arena);
+  arena_free(&unit->arena);
 }
 
 const struct catalog_symbol *cxx_unit_removed(const struct cxx_unit *unit, int name) {

@@ -112,7 +112,7 @@ void cxx_uses_find(struct cxx_unit *unit) {
   int names = 0;
   while (cxx_index_name(unit->scan, names))
     names++;
-  unit->elsewhere = cxx_arena_alloc(&unit->arena, (size_t)names * sizeof *unit->elsewhere);
+  unit->elsewhere = arena_alloc(&unit->arena, (size_t)names * sizeof *unit->elsewhere);
   cxx_scopes_elsewhere(unit, unit->elsewhere);
   unit->includable = cxx_edits_includable(unit);
   if (unit->too_much)

@@ -16,27 +16,20 @@
  *   python_check.c     syntax that the grammar takes and Python does not
  *   python_tree.c      the syntax tree as a flat list
  *   python_source.c    encodings
- *   python_memory.c    memory that lives as long as one file is looked at
+ *   python_memory.c    formatted text in the arena, text that grows
  *
  * Trees are walked in the order of the flat list, never by recursion, so that nesting costs no stack. */
 #ifndef SGL_SCANNER_PYTHON_FRONT_H
 #define SGL_SCANNER_PYTHON_FRONT_H
 
+#include "scanner/arena.h"
 #include "scanner/scanner.h"
 
 #include <string.h>
 
 /* --- python_memory.c ---------------------------------------------------------------------------------------------- */
 
-struct py_arena {
-  struct py_chunk *chunks;
-};
-
-/* Zeroed, aligned for any type; valid until the arena is freed. */
-void *py_take(struct py_arena *arena, size_t size);
-char *py_text_copy(struct py_arena *arena, const void *text, size_t size);
-char *py_text_format(struct py_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void py_arena_free(struct py_arena *arena);
+char *py_text_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A text that grows; NUL-ended when `text` is not NULL. */
 struct py_buffer {
@@ -334,7 +327,7 @@ struct py_directive {
 
 struct py_scopes {
   const struct py_tree *tree;
-  struct py_arena *arena;
+  struct arena *arena;
   uint32_t *of; /* the scope in which each node is evaluated */
   struct py_scope *scopes;
   uint32_t scopes_count, scopes_capacity;
@@ -353,7 +346,7 @@ struct py_scopes {
   uint32_t chains_size;
 };
 
-void py_scopes_open(struct py_scopes *scopes, const struct py_tree *tree, struct py_arena *arena);
+void py_scopes_open(struct py_scopes *scopes, const struct py_tree *tree, struct arena *arena);
 void py_scopes_close(struct py_scopes *scopes);
 /* The number of a name; PY_NO_NAME when nothing binds it anywhere in the text. */
 uint32_t py_name(const struct py_scopes *scopes, const char *text, size_t length);
@@ -389,7 +382,7 @@ struct py_value;
 struct py_unit {
   const struct scan *scan;
   const char *path; /* of the file in the tree */
-  struct py_arena arena;
+  struct arena arena;
   struct py_source source;
   bool decoded;      /* false: source has the bytes as they are */
   size_t refused_at; /* offset of what Python would refuse */
@@ -522,7 +515,7 @@ enum py_owner {
   PY_OWNER_PACKAGE, /* it is a removed name of that owner; *symbol is set */
   PY_OWNER_OTHER,   /* somebody else's, or a living name */
 };
-enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t at,
+enum py_owner py_owner_before(const struct scan *scan, struct arena *arena, const uint8_t *bytes, size_t at,
                               size_t length, const struct catalog_symbol **symbol, const char **path);
 
 /* A string that names a removed thing to a loader: "sgl_kernel.gemm:NAME", "label = sgl_kernel:NAME",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct python_index {
-  struct py_arena arena;
+  struct arena arena;
   const char **names; /* hash table of the catalog's Python and operator names and of its modules' last parts */
   size_t names_size;
   const char **submodules;
@@ -107,12 +107,12 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
         continue;
       const struct py_node *node = &unit.tree.nodes[binding->node];
       PY_GROW(index->exports, index->exports_count, index->exports_capacity);
-      index->exports[index->exports_count++] = (struct py_export){
-          .file = number,
-          .name = py_text_copy(&index->arena, unit.tree.bytes + node->start, node->end - node->start),
-          .path = py_text_copy(&index->arena, value.path, strlen(value.path)),
-          .guarded = value.flags & PY_VALUE_GUARDED,
-          .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
+      index->exports[index->exports_count++] =
+          (struct py_export){.file = number,
+                             .name = arena_copy(&index->arena, unit.tree.bytes + node->start, node->end - node->start),
+                             .path = arena_copy(&index->arena, value.path, strlen(value.path)),
+                             .guarded = value.flags & PY_VALUE_GUARDED,
+                             .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
     }
   py_unit_close(&unit);
 }
@@ -142,7 +142,7 @@ void python_index_build(struct scan *scan) {
 
 void python_index_free(struct scan *scan) {
   struct python_index *index = scan->python_index;
-  py_arena_free(&index->arena);
+  arena_free(&index->arena);
   free(index->names);
   free(index->submodules);
   free(index->exports);

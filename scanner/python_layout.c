@@ -45,7 +45,7 @@ struct py_layout py_layout(struct py_unit *unit, py_id statement) {
   while (py_blank(bytes[indent]))
     if (bytes[indent++] == '\f')
       at = indent; /* columns count anew behind a form feed */
-  layout.indent = py_text_copy(&unit->arena, bytes + at, indent - at);
+  layout.indent = arena_copy(&unit->arena, bytes + at, indent - at);
   at = unit->tree.nodes[statement].end;
   for (;;) {
     while (at < size && py_blank(bytes[at]))

@@ -136,7 +136,7 @@ static void bind_targets(struct py_scopes *scopes, uint32_t scope, py_id target,
 
 static char *node_text(struct py_scopes *scopes, py_id node) {
   const struct py_node *at = &scopes->tree->nodes[node];
-  return py_text_copy(scopes->arena, scopes->tree->bytes + at->start, at->end - at->start);
+  return arena_copy(scopes->arena, scopes->tree->bytes + at->start, at->end - at->start);
 }
 
 /* "a.b" of a dotted name, which may have blanks and line breaks around its dots. */
@@ -424,7 +424,7 @@ static void chain(struct py_scopes *scopes, bool outer_names) {
   }
 }
 
-void py_scopes_open(struct py_scopes *scopes, const struct py_tree *tree, struct py_arena *arena) {
+void py_scopes_open(struct py_scopes *scopes, const struct py_tree *tree, struct arena *arena) {
   *scopes = (struct py_scopes){.tree = tree, .arena = arena};
   scopes->of = scan_alloc(NULL, tree->count * sizeof *scopes->of);
   scopes->of[0] = add_scope(scopes, 0, 0, PY_SCOPE_MODULE);

@@ -15,7 +15,7 @@ static enum file_owner file_owner(struct py_unit *unit, const uint8_t *word, siz
   if (name == PY_NO_NAME)
     return FILE_NOTHING;
   if (!unit->name_owners)
-    unit->name_owners = py_take(&unit->arena, unit->scopes.names_count);
+    unit->name_owners = arena_alloc(&unit->arena, unit->scopes.names_count);
   if (unit->name_owners[name] & ASKED)
     return (enum file_owner)(unit->name_owners[name] & ~ASKED);
   enum file_owner owner = FILE_NOTHING;
@@ -47,7 +47,7 @@ static const struct catalog_symbol *alias_owner(struct py_unit *unit, const char
   if (!value.path || !py_is_owner(value.path))
     return NULL;
   const char *module = py_text_format(&unit->arena, "%s%s", value.path, path + first);
-  const char *text = py_text_copy(&unit->arena, word, length);
+  const char *text = arena_copy(&unit->arena, word, length);
   return strcmp(module, PY_OPERATORS) == 0 ? rules_operator_removed(unit->scan, text)
                                            : rules_python_removed(unit->scan, module, text);
 }
@@ -224,7 +224,7 @@ static const char *owner_path(struct py_unit *unit, py_id node) {
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
     size_t length = strlen(path), tail = strlen(tables[i]);
     if (length > tail && strcmp(path + length - tail, tables[i]) == 0)
-      path = py_text_copy(&unit->arena, path, length - tail);
+      path = arena_copy(&unit->arena, path, length - tail);
   }
   return py_is_owner(path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
 }
@@ -305,7 +305,7 @@ static void use_named(struct py_unit *unit, struct py_uses *uses, py_id node, co
   bool schema = !py_is_package(path) && length < string->size && strchr("(.", string->bytes[length]);
   if (!length || (length < string->size && !schema))
     return;
-  const struct catalog_symbol *symbol = removed_in(unit, path, py_text_copy(&unit->arena, string->bytes, length));
+  const struct catalog_symbol *symbol = removed_in(unit, path, arena_copy(&unit->arena, string->bytes, length));
   if (symbol)
     add_use(unit, uses, node, symbol, string->at[0], "this string asks for it by name: change it by hand");
 }
@@ -362,7 +362,7 @@ static void gather_parameter(struct py_unit *unit, struct named_list *names, con
       continue;
     const char *parameters = py_constant(unit, py_argument(tree, call, 0, "argnames"));
     const struct py_node *at = &tree->nodes[binding->node];
-    const char *word = py_text_copy(&unit->arena, tree->bytes + at->start, at->end - at->start);
+    const char *word = arena_copy(&unit->arena, tree->bytes + at->start, at->end - at->start);
     py_id list = py_argument(tree, call, 1, "argvalues");
     if (parameters && list && strstr(parameters, word))
       gather(unit, names, list, path, 1);
@@ -395,7 +395,7 @@ static const char *prefix_path(struct py_unit *unit, const struct py_string *str
   size_t length = 0;
   while (length < string->size && (py_word_byte(string->bytes[length]) || string->bytes[length] == '.'))
     length++;
-  const char *text = py_text_copy(&unit->arena, string->bytes, length);
+  const char *text = arena_copy(&unit->arena, string->bytes, length);
   bool dot = length && text[length - 1] == '.';
   if (dot)
     ((char *)(uintptr_t)text)[length - 1] = '\0';
@@ -528,7 +528,7 @@ static bool use_program(struct py_unit *unit, struct py_uses *uses, py_id node, 
 /* A test puts a package of its own in the place of the kernel package: sys.modules["sgl_kernel"] = fake. */
 static bool fakes_package(struct py_unit *unit, py_id node, const struct py_string *string) {
   const struct py_tree *tree = &unit->tree;
-  if (!py_is_package(py_text_copy(&unit->arena, string->bytes, string->size)))
+  if (!py_is_package(arena_copy(&unit->arena, string->bytes, string->size)))
     return false;
   py_id parent = py_parent(tree, node), call = argument_of(tree, node);
   if (py_kind(tree, parent) == PY_SUBSCRIPT) {
@@ -572,7 +572,7 @@ static void multiple_uses(struct py_unit *unit, struct py_uses *uses, py_id keyw
     return;
   const struct py_node *at = &tree->nodes[word];
   const struct catalog_symbol *symbol =
-      path ? removed_in(unit, path, py_text_copy(&unit->arena, tree->bytes + at->start, at->end - at->start)) : NULL;
+      path ? removed_in(unit, path, arena_copy(&unit->arena, tree->bytes + at->start, at->end - at->start)) : NULL;
   if (!symbol)
     return;
   add_use(unit, uses, keyword, symbol, at->start, "this call patches it: change it by hand");

@@ -314,7 +314,7 @@ static const struct catalog_symbol *removed(const struct scan *scan, const char 
 }
 
 /* The module of "from MODULE import ..." in front of the word on its line. */
-static const char *import_before(struct py_arena *arena, const uint8_t *bytes, size_t at) {
+static const char *import_before(struct arena *arena, const uint8_t *bytes, size_t at) {
   size_t line = at;
   while (line > 0 && bytes[line - 1] != '\n' && at - line < 1000)
     line--;
@@ -338,9 +338,9 @@ static const char *import_before(struct py_arena *arena, const uint8_t *bytes, s
   return module;
 }
 
-enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, const uint8_t *bytes, size_t at,
+enum py_owner py_owner_before(const struct scan *scan, struct arena *arena, const uint8_t *bytes, size_t at,
                               size_t length, const struct catalog_symbol **symbol, const char **path) {
-  const char *word = py_text_copy(arena, bytes + at, length);
+  const char *word = arena_copy(arena, bytes + at, length);
   *path = NULL;
   size_t end = at; /* of the owner */
   bool colons = at >= 2 && bytes[at - 1] == ':' && bytes[at - 2] == ':';
@@ -358,7 +358,7 @@ enum py_owner py_owner_before(const struct scan *scan, struct py_arena *arena, c
     start--;
   if (start == end) /* ::name is global; a field of an f-string is anybody */
     return colons || (end > 0 && bytes[end - 1] == '\0') ? PY_OWNER_NONE : PY_OWNER_OTHER;
-  *path = py_text_copy(arena, bytes + start, end - start);
+  *path = arena_copy(arena, bytes + start, end - start);
   if (colons)
     *symbol = strcmp(*path, PY_PACKAGE) == 0 ? rules_operator_removed(scan, word) : NULL;
   else

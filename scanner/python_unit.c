@@ -33,7 +33,7 @@ void py_unit_close(struct py_unit *unit) {
   free(unit->guards);
   free(unit->probes);
   free(unit->probe_list);
-  py_arena_free(&unit->arena);
+  arena_free(&unit->arena);
 }
 
 void py_lines_open(struct py_unit *unit) {
@@ -97,7 +97,7 @@ void py_findings_close(struct py_unit *unit) {
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
                     const char *name) {
   char *left = rules_left(unit->scan, symbol, layer, CATALOG_CUDA, name);
-  const char *text = py_text_copy(&unit->arena, left, strlen(left));
+  const char *text = arena_copy(&unit->arena, left, strlen(left));
   free(left);
   return text;
 }

@@ -26,7 +26,7 @@ static unsigned marks_of(const struct py_unit *unit, const struct py_uses *uses,
 
 static const char *text_of(struct py_unit *unit, py_id node) {
   const struct py_node *at = &unit->tree.nodes[node];
-  return py_text_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
+  return arena_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
 }
 
 static bool starts_with(const char *text, const char *start) {
@@ -166,7 +166,7 @@ static void collect_import(struct py_unit *unit, struct py_uses *uses, py_id sta
       use->module = path;
       mark_source(unit, uses, gone, path);
     } else {
-      mark_new(unit, uses, py_text_copy(&unit->arena, path, (size_t)(last - path)), last + 1);
+      mark_new(unit, uses, arena_copy(&unit->arena, path, (size_t)(last - path)), last + 1);
     }
   }
 }
@@ -489,7 +489,7 @@ static bool loses_kept(struct py_unit *unit, const struct py_use *use) {
 
 static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_use *use) {
   const char *why = NULL, *reason = use->reason;
-  const char *name = py_text_copy(&unit->arena, unit->source.bytes + use->offset, use->length);
+  const char *name = arena_copy(&unit->arena, unit->source.bytes + use->offset, use->length);
   const struct catalog_route *route = rules_python_target(unit->scan, use->symbol, &why);
   if (use->kind == PY_USE_OPERATOR)
     reason = "the operator's arguments are not those of the function that replaces it: adapt the call by hand";

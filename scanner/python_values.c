@@ -93,8 +93,8 @@ static struct py_value binding_value(struct py_unit *unit, uint32_t index, unsig
   if ((binding->kind != PY_BIND_ASSIGN && binding->kind != PY_BIND_WITH) || !binding->value)
     return value;
   if (!unit->binding_values) {
-    unit->binding_values = py_take(&unit->arena, unit->scopes.bindings_count * sizeof *unit->binding_values);
-    unit->binding_states = py_take(&unit->arena, unit->scopes.bindings_count);
+    unit->binding_values = arena_alloc(&unit->arena, unit->scopes.bindings_count * sizeof *unit->binding_values);
+    unit->binding_states = arena_alloc(&unit->arena, unit->scopes.bindings_count);
   }
   if (unit->binding_states[index] == KNOWN)
     return unit->binding_values[index];
@@ -162,7 +162,7 @@ static struct py_value name_value(struct py_unit *unit, py_id node, unsigned dep
     return value;
   }
   /* Builtins go by their own name, and cannot be a module of that name. */
-  const char *text = py_text_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
+  const char *text = arena_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
   if (strcmp(text, "__import__") == 0 || strcmp(text, "getattr") == 0) {
     value.path = text;
     return value;
@@ -180,7 +180,7 @@ static struct py_value name_value(struct py_unit *unit, py_id node, unsigned dep
 
 static void append(struct py_unit *unit, struct py_value *value, py_id attribute) {
   const struct py_node *at = &unit->tree.nodes[attribute];
-  const char *name = py_text_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
+  const char *name = arena_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
   if (strcmp(value->path, "torch") == 0 && strcmp(name, "torch") == 0)
     return; /* torch.torch is torch */
   const struct py_export *from =
@@ -251,7 +251,7 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
   if (strcmp(function.path, "__import__") == 0) {
     const char *module = constant(unit, py_argument(tree, call, 0, "name"), depth + 1);
     if (module && !py_argument(tree, call, 3, "fromlist"))
-      return py_text_copy(&unit->arena, module, strcspn(module, "."));
+      return arena_copy(&unit->arena, module, strcspn(module, "."));
     return module;
   }
   return NULL;
@@ -335,7 +335,7 @@ static const char *constant(struct py_unit *unit, py_id node, unsigned depth) {
   py_string_open(unit, node, &string);
   const char *text = NULL;
   if (string.size == 0 || !memchr(string.bytes, 0, string.size))
-    text = py_text_copy(&unit->arena, string.bytes, string.size);
+    text = arena_copy(&unit->arena, string.bytes, string.size);
   py_string_close(&string);
   return text;
 }

@@ -1,5 +1,5 @@
 /* Memory of one analysed file. */
-#include "scanner/cxx_arena.h"
+#include "scanner/arena.h"
 
 #include "scanner/scanner.h"
 
@@ -9,36 +9,36 @@
 
 #define CHUNK_SIZE ((size_t)64 << 10)
 
-struct cxx_chunk {
-  struct cxx_chunk *older;
+struct arena_chunk {
+  struct arena_chunk *older;
   alignas(max_align_t) unsigned char bytes[];
 };
 
-void *cxx_arena_alloc(struct cxx_arena *arena, size_t size) {
+void *arena_alloc(struct arena *arena, size_t size) {
   size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
   if (!arena->chunk || arena->size - arena->used < size) {
     size_t wanted = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-    struct cxx_chunk *chunk = scan_alloc(NULL, sizeof *chunk + wanted);
+    struct arena_chunk *chunk = scan_alloc(NULL, sizeof *chunk + wanted);
     chunk->older = arena->chunk;
-    *arena = (struct cxx_arena){chunk, 0, wanted};
+    *arena = (struct arena){chunk, 0, wanted};
   }
   void *memory = arena->chunk->bytes + arena->used;
   arena->used += size;
   return memset(memory, 0, size);
 }
 
-char *cxx_arena_copy(struct cxx_arena *arena, const void *text, size_t size) {
-  char *copy = cxx_arena_alloc(arena, size + 1);
+char *arena_copy(struct arena *arena, const void *text, size_t size) {
+  char *copy = arena_alloc(arena, size + 1);
   if (size)
     memcpy(copy, text, size);
   return copy;
 }
 
-void cxx_arena_free(struct cxx_arena *arena) {
+void arena_free(struct arena *arena) {
   while (arena->chunk) {
-    struct cxx_chunk *older = arena->chunk->older;
+    struct arena_chunk *older = arena->chunk->older;
     free(arena->chunk);
     arena->chunk = older;
   }
-  *arena = (struct cxx_arena){0};
+  *arena = (struct arena){0};
 }
