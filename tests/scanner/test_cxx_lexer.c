@@ -196,7 +196,7 @@ static bool has_header(void *user, const uint8_t *name, size_t length) {
 
 /* Reads #define and #undef lines of `text`, and then the value of its last line as a condition. */
 static bool holds(const char *text) {
-  struct cxx_arena arena = {0};
+  struct arena arena = {0};
   struct cxx_macros *macros = calloc(1, sizeof *macros);
   macros->arena = &arena;
   macros->has_include = has_header;
@@ -218,7 +218,7 @@ static bool holds(const char *text) {
     i = last;
   }
   cxx_tokens_free(&tokens);
-  cxx_arena_free(&arena);
+  arena_free(&arena);
   free(macros);
   return value;
 }
