@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 static struct scan scan;
-static struct py_arena arena;
+static struct arena arena;
 
 static void open_rules(void) {
   scan = (struct scan){.catalog = &catalog_builtin, .options = {"0.4.6", "0.5.18"}};
@@ -14,7 +14,7 @@ static void open_rules(void) {
 
 static void close_rules(void) {
   rules_free(&scan);
-  py_arena_free(&arena);
+  arena_free(&arena);
 }
 
 static char out[512];
