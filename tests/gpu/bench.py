@@ -56,6 +56,8 @@ class Card:
         if not torch.cuda.is_available():
             raise Unavailable("torch finds no CUDA device")
         self.torch = torch
+        # What torch itself does for a profiler beside CUDA graphs: once in the process, CUPTI stays as it is.
+        os.environ.update(TEARDOWN_CUPTI="0", DISABLE_CUPTI_LAZY_REINIT="1")
         self.stream = ctypes.c_void_p(0)  # what the sides launch on
         self.capture_stream = torch.cuda.Stream()
         self.mark_tensor = torch.zeros(8, device="cuda")
@@ -295,19 +297,27 @@ def compare(card, data, dtype, tokens, side, mode, run, i, what, errors, problem
         problems.append(f"wrong result: {' '.join(map(str, key))}, {what}: error {error:.2e}")
 
 
-def time_graphs(card, data, dtype, tokens, sides, errors, problems):
+def time_graphs(card, data, dtype, tokens, sides, errors, problems, failed):
+    """Rows of the graph times. Who cannot run is added to `failed`: (tokens, side, mode)."""
     graphs = []
     for side, mode in contestants(sides, data, tokens):
-        side.set(mode, "off")
-        compare(card, data, dtype, tokens, side, mode, side.call(data, 0, tokens, dtype), 0, "one call", errors, problems)
-        for pdl in side.pdl:
-            side.set(mode, pdl)
-            for l2 in ("cold", "warm"):
-                graph = card.capture([side.call(data, i if l2 == "cold" else 0, tokens, dtype) for i in range(data.sets)])
-                if l2 == "cold":
-                    compare(card, data, dtype, tokens, side, mode, lambda: card.replay(graph), data.sets - 1, f"in a graph, PDL {pdl}", errors, problems)
-                graphs.append(((side.name, mode, "graph", l2, pdl), graph, []))
-        side.set("default", "off")
+        mine = []
+        try:
+            side.set(mode, "off")
+            compare(card, data, dtype, tokens, side, mode, side.call(data, 0, tokens, dtype), 0, "one call", errors, problems)
+            for pdl in side.pdl:
+                side.set(mode, pdl)
+                for l2 in ("cold", "warm"):
+                    graph = card.capture([side.call(data, i if l2 == "cold" else 0, tokens, dtype) for i in range(data.sets)])
+                    if l2 == "cold":
+                        compare(card, data, dtype, tokens, side, mode, lambda: card.replay(graph), data.sets - 1, f"in a graph, PDL {pdl}", errors, problems)
+                    mine.append(((side.name, mode, "graph", l2, pdl), graph, []))
+            graphs += mine
+        except RuntimeError as e:
+            failed.add((tokens, side.name, mode))
+            problems.append(f"{data.op} {data.n} {dtype}, {tokens} tokens, {side.name} {mode}: {e}")
+        finally:
+            side.set("default", "off")
     for _, graph, timed in turns(graphs, GRAPH_ROUNDS):
         card.replay(graph)
         timed += [card.timed_replay(graph) for _ in range(GRAPH_TIMED)]
@@ -316,10 +326,10 @@ def time_graphs(card, data, dtype, tokens, sides, errors, problems):
     return [report.row(shape, tokens, *key, [card.elapsed_us(t) / data.sets for t in timed]) for key, _, timed in graphs]
 
 
-def time_kernels(card, data, dtype, token_counts, sides, problems):
+def time_kernels(card, data, dtype, token_counts, sides, problems, failed):
     segments, plan = [], []
     for tokens in token_counts:
-        all_sides = contestants(sides, data, tokens)
+        all_sides = [(side, mode) for side, mode in contestants(sides, data, tokens) if (tokens, side.name, mode) not in failed]
         share = -(-data.sets // KERNEL_ROUNDS)
         at = 0
         for side, mode in turns(all_sides, KERNEL_ROUNDS):
@@ -340,7 +350,12 @@ def time_kernels(card, data, dtype, token_counts, sides, problems):
             card.mark()
             side.set("default", "off")
 
-    times, found = report.attribute(card.profile(run), segments, card.is_mark)
+    try:
+        events = card.profile(run)
+    except RuntimeError as e:
+        problems.append(f"profile of {data.op} {data.n} {dtype}: {e}")
+        return []
+    times, found = report.attribute(events, segments, card.is_mark)
     shape = (data.op, data.n, data.k, dtype)
     problems += [f"profile of {data.op} {data.n} {dtype}: {text}" for text in found]
     return [report.row(shape, *key, samples) for key, samples in times.items()]
@@ -348,17 +363,19 @@ def time_kernels(card, data, dtype, token_counts, sides, problems):
 
 def measure(card, sides, shapes, token_counts, progress=lambda text: None):
     """(rows, errors, problems) of all shapes (op, n, k, dtype)."""
-    rows, errors, problems, data = [], {}, [], {}
-    for op, n, k, dtype in shapes:
-        if (op, n, k) not in data:
-            data[op, n, k] = Data(card, op, n, k)
+    rows, errors, problems, data, failed = [], {}, [], {}, {shape: set() for shape in shapes}
+    for shape in shapes:
+        op, n, k, dtype = shape
+        if shape[:3] not in data:
+            data[shape[:3]] = Data(card, op, n, k)
         progress(f"graphs of {op} {n} {dtype}")
         for tokens in token_counts:
-            rows += time_graphs(card, data[op, n, k], dtype, tokens, sides, errors, problems)
+            rows += time_graphs(card, data[shape[:3]], dtype, tokens, sides, errors, problems, failed[shape])
     card.profile(card.mark)  # the first one starts the profiler
-    for op, n, k, dtype in shapes:
+    for shape in shapes:
+        op, n, k, dtype = shape
         progress(f"kernels of {op} {n} {dtype}")
-        rows += time_kernels(card, data[op, n, k], dtype, token_counts, sides, problems)
+        rows += time_kernels(card, data[shape[:3]], dtype, token_counts, sides, problems, failed[shape])
     return rows, errors, problems
 
 

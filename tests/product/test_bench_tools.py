@@ -211,6 +211,21 @@ def test_lost_events_are_seen():
     assert times == {} and "2 marks instead of 3" in problems[0]
 
 
+def test_a_side_that_fails():
+    def change(card, sides):
+        original = sides[2].call
+
+        def call(data, i, tokens, dtype):
+            def refuse():
+                raise RuntimeError("the AOT kernel returned 98")
+            return refuse if data.op == "fused_a" else original(data, i, tokens, dtype)
+        sides[2].call = call
+    rows, _, problems = measured((1,), change)
+    assert problems == ["fused_a 16 bf16, 1 tokens, aot default: the AOT kernel returned 98"], problems
+    assert {(r["op"], r["measure"]) for r in rows if r["side"] == "aot"} == {("router", "graph"), ("router", "kernel")}
+    assert {r["measure"] for r in rows if r["op"] == "fused_a" and r["side"] == "own"} == {"graph", "kernel"}
+
+
 def test_attribution():
     names = ["old", "tanh", "k", "k", "k", "tanh", "g", "r", "g", "r", "tanh", "k", "tanh"]
     events = [(name, i, float(i)) for i, name in enumerate(names)]
