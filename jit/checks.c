@@ -245,3 +245,22 @@ sgl_jit_status jit_check_fused_a(const sgl_jit_tensor *output, const sgl_jit_ten
   struct call c = {.output = {"output", output}, .a = {"mat_a", mat_a}, .w = {"mat_b", mat_b}, .w_transposed = true};
   return run(checks, sizeof checks / sizeof checks[0], &c, JIT_FUSED_A, gemm, m);
 }
+
+sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_message m) {
+  if (!spec)
+    return FAIL("spec is NULL");
+  if (spec->op != SGL_JIT_OP_DSV3_ROUTER_GEMM && spec->op != SGL_JIT_OP_DSV3_FUSED_A_GEMM)
+    return FAIL("there is no operator %d", (int)spec->op);
+  bool router = spec->op == SGL_JIT_OP_DSV3_ROUTER_GEMM;
+  int n_multiple = router ? 8 : 16, n_most = router ? MAX_EXPERTS : MAX_WIDTH;
+  if (spec->n <= 0 || spec->n % n_multiple || spec->n > n_most)
+    return FAIL("n (%s) must be a positive multiple of %d up to %d, got %" PRId64, router ? "num_experts" : "hd_out",
+                n_multiple, n_most, spec->n);
+  if (spec->k <= 0 || spec->k % K_MULTIPLE || spec->k > MAX_WIDTH)
+    return FAIL("k (%s) must be a positive multiple of %d up to %d, got %" PRId64, router ? "hidden_dim" : "hd_in",
+                K_MULTIPLE, MAX_WIDTH, spec->k);
+  if (spec->output_dtype != SGL_JIT_DTYPE_BFLOAT16 && (!router || spec->output_dtype != SGL_JIT_DTYPE_FLOAT32))
+    return FAIL("output_dtype must be %s, got %s", router ? "float32 or bfloat16" : "bfloat16",
+                dtype_name(spec->output_dtype));
+  return SGL_JIT_OK;
+}

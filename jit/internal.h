@@ -3,14 +3,20 @@
  *   api.c -> checks.c -> reference.c                                     (CPU)
  *                     -> launch.c -> driver.c                            (CUDA, every call)
  *                                 -> kernels.c -> paths.c, kernel_text.c (first use of a shape on a device)
- *                                              -> nvrtc.c, cache.c
+ *                                              -> nvrtc.c, monitor.c
+ *                                              -> cache.c, cache_lock.c -> cache_file.c
+ *   warm.c -> checks.c, launch.c or kernels.c                            (kernels ahead of their first use)
  */
 #ifndef SGL_JIT_INTERNAL_H
 #define SGL_JIT_INTERNAL_H
 
 #include "sgl_kernel_jit/sgl_kernel_jit.h"
+#include <dirent.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 /* --- status.c --- */
 
@@ -27,7 +33,7 @@ sgl_jit_status jit_fail(struct jit_message m, sgl_jit_status status, const char 
 
 /* --- checks.c --- */
 
-enum jit_op { JIT_ROUTER, JIT_FUSED_A };
+enum jit_op { JIT_ROUTER = SGL_JIT_OP_DSV3_ROUTER_GEMM, JIT_FUSED_A = SGL_JIT_OP_DSV3_FUSED_A_GEMM };
 
 /* A checked call: output[m, n] = sum over k of a[m, k] * w[n, k], everything packed and row-major. */
 struct jit_gemm {
@@ -44,6 +50,50 @@ sgl_jit_status jit_check_router(const sgl_jit_tensor *output, const sgl_jit_tens
                                 const sgl_jit_tensor *router_weights, struct jit_gemm *gemm, struct jit_message m);
 sgl_jit_status jit_check_fused_a(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a, const sgl_jit_tensor *mat_b,
                                  struct jit_gemm *gemm, struct jit_message m);
+
+/* NULL, an operator that is not there, or a shape or output type that it does not take: what the operators would say of
+ * tensors. */
+sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_message m);
+
+/* --- spec.c --- */
+
+/* "dsv3_router_gemm:256x7168:float32": operator, N x K, output type. In keys, in messages, and on sgl-jit's command
+ * line. */
+struct jit_spec_text {
+  char text[96];
+};
+struct jit_spec_text jit_spec_text(const sgl_jit_kernel_spec *spec);
+/* The reverse; INVALID_ARGUMENT for another text, and for a kernel that there cannot be. */
+sgl_jit_status jit_spec_parse(const char *text, sgl_jit_kernel_spec *spec, struct jit_message m);
+
+/* --- counters.c --- */
+
+#define JIT_COUNTERS(X)                                                                                                \
+  X(cache_hits)                                                                                                        \
+  X(prebuilt_hits)                                                                                                     \
+  X(cache_misses)                                                                                                      \
+  X(bad_entries)                                                                                                       \
+  X(compiles)                                                                                                          \
+  X(compile_ns)                                                                                                        \
+  X(loads)                                                                                                             \
+  X(load_ns)                                                                                                           \
+  X(bytes_read)                                                                                                        \
+  X(bytes_written)                                                                                                     \
+  X(waits)                                                                                                             \
+  X(wait_ns)                                                                                                           \
+  X(late_compiles)                                                                                                     \
+  X(refused)
+
+struct jit_counters {
+#define JIT_COUNTER(name) _Atomic uint64_t name;
+  JIT_COUNTERS(JIT_COUNTER)
+#undef JIT_COUNTER
+};
+extern struct jit_counters jit_counters;
+/* Of a clock that only goes forward. */
+int64_t jit_now_ns(void);
+#define jit_count(name, value)                                                                                         \
+  ((void)atomic_fetch_add_explicit(&jit_counters.name, (uint64_t)(value), memory_order_relaxed))
 
 /* --- reference.c --- */
 
@@ -193,24 +243,125 @@ struct jit_target {
 
 struct jit_compiler;
 
-/* NVRTC, found and loaded at first use. Not thread-safe: kernels.c holds its lock. */
+/* NVRTC, found and loaded at first use. `driver_version` is 0 without a driver. */
 sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m);
 /* The device's own target, whatever the compiler. */
 struct jit_target jit_target_exact(int major, int minor);
+/* The reverse; false for what is no device's own target. */
+bool jit_target_parse(const char *name, int *major, int *minor);
 /* The best target for the device that the compiler knows. */
 struct jit_target jit_target_for(const struct jit_compiler *compiler, int major, int minor);
 sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
                            const struct jit_target *target, struct jit_image *image, struct jit_message m);
 
+/* --- cache_file.c --- */
+
+/* The folders of compiled kernels, in the order in which they are searched. */
+enum jit_folder_kind {
+  JIT_FOLDER_CACHE,    /* of the user, read and written */
+  JIT_FOLDER_PREBUILT, /* shipped beside the library, only read */
+  JIT_FOLDER_COUNT
+};
+
+struct jit_folder {
+  enum jit_folder_kind kind;
+  char path[4096];    /* "": there is none, and `problem` says why */
+  const char *source; /* what it comes from: "SGL_KERNEL_JIT_CACHE_DIR", "HOME", "the library's folder", ... */
+  bool missing;       /* after opening: it does not exist; the cache is made when something is written */
+  char problem[256];  /* after opening: why it is not used; "" when it is, or is only missing */
+  uid_t owners[3];    /* whose files are believed */
+  int owner_count;
+};
+
+/* Path, source and owners, from the environment alone: nothing is opened. */
+void jit_folder_find(enum jit_folder_kind kind, struct jit_folder *folder);
+/* A descriptor of the folder, or -1 where there is none or none to be trusted: see `missing` and `problem`. `create`
+ * makes the cache folder; the prebuilt one is never made. */
+int jit_folder_open(struct jit_folder *folder, bool create);
+/* All folders, found and looked at. */
+void jit_cache_folders(struct jit_folder folders[JIT_FOLDER_COUNT]);
+
+/* Names of the files that are no entries. Both may be left behind by a process that was killed, and harm nobody. */
+#define JIT_TEMPORARY_PREFIX ".new-" /* an entry that is being written; may be removed when it is an hour old */
+#define JIT_LOCK_PREFIX ".lock-"     /* see cache_lock.c; never to be removed while the folder is in use */
+
+enum jit_file_kind { JIT_FILE_ENTRY, JIT_FILE_TEMPORARY, JIT_FILE_LOCK, JIT_FILE_OTHER };
+
+struct jit_file {
+  char name[256];
+  enum jit_file_kind kind; /* by its name */
+  struct stat stat;        /* of a link: the link's own */
+};
+
+/* for (DIR *list = jit_folder_list(opened); list && jit_folder_next(list, &file);) ...; closedir(list) */
+DIR *jit_folder_list(int opened);
+bool jit_folder_next(DIR *list, struct jit_file *file);
+
+/* The key of an entry is text, a line for each fact that the image depends on: "kernel
+ * dsv3_router_gemm:256x7168:float32", "target sm_90a", "options ...". Gives the rest of the line that begins with the
+ * field's name. */
+bool jit_key_field(const char *key, const char *field, char *value, size_t size);
+
+/* "dsv3_router_gemm-<hash of the key>" */
+struct jit_entry_name {
+  char text[192];
+};
+void jit_entry_name(const char *key, struct jit_entry_name *name);
+
+struct jit_entry {
+  char *key; /* malloc, as the image */
+  struct jit_image image;
+  size_t file_size;
+};
+void jit_entry_free(struct jit_entry *entry);
+
+enum jit_entry_fault {
+  JIT_ENTRY_GOOD,
+  JIT_ENTRY_MISSING,
+  JIT_ENTRY_UNREADABLE,
+  JIT_ENTRY_LINK,
+  JIT_ENTRY_NO_FILE, /* a folder, a fifo ... */
+  JIT_ENTRY_OWNER,
+  JIT_ENTRY_WRITABLE,
+  JIT_ENTRY_FOREIGN, /* not this format */
+  JIT_ENTRY_TRUNCATED,
+  JIT_ENTRY_CHECKSUM,
+  JIT_ENTRY_RENAMED, /* whole, but its name is not that of its key */
+};
+/* "truncated" */
+const char *jit_entry_fault_text(enum jit_entry_fault fault);
+
+/* The bytes of an entry (malloc), or NULL: out of memory, or an image of more than 64 MiB. */
+char *jit_entry_encode(const char *key, const struct jit_image *image, size_t *size);
+/* GOOD fills `entry`, which the caller frees; every other answer leaves it empty. */
+enum jit_entry_fault jit_entry_decode(const char *content, size_t size, struct jit_entry *entry);
+enum jit_entry_fault jit_entry_read(const struct jit_folder *folder, int opened, const char *name,
+                                    struct jit_entry *entry);
+
 /* --- cache.c --- */
 
-/* The disk cache. Errors are no errors: a kernel that cannot be read is compiled, one that cannot be written is not
- * kept. `key` is all that the image depends on: kernel texts, options, target, the ABI of the parameters. The
- * compiler's version is not part of it: whichever compiled an entry, it computes what the texts say, and to learn the
- * installed one's version it would have to be opened, which costs more than all the rest of a warm start. So an entry
- * outlives a newer NVRTC: it is replaced when the driver refuses it, or by hand, when the folder is removed. */
-bool jit_cache_read(const char *name, const char *key, struct jit_image *image);
-void jit_cache_write(const char *name, const char *key, const struct jit_image *image);
+/* `key` is all that the image depends on: kernel texts, options, target, the ABI of the parameters. The compiler's
+ * version is not part of it: whichever compiled an entry, it computes what the texts say, and to learn the installed
+ * one's version it would have to be opened, which costs more than all the rest of a warm start. So an entry outlives a
+ * newer NVRTC: it is replaced when the driver refuses it, or by hand, when the folder is removed. */
+
+/* MISSING also where there is no folder, or none to be trusted. */
+enum jit_entry_fault jit_cache_read(enum jit_folder_kind kind, const char *key, struct jit_image *image);
+/* Into the cache folder. To most callers an error is none: what cannot be written is not kept. */
+sgl_jit_status jit_cache_write(const char *key, const struct jit_image *image, struct jit_message m);
+
+/* --- cache_lock.c --- */
+
+/* The right to compile an entry, for one process at a time: to be given back, or -1 where there is no lock to be had
+ * (no folder, no such file system, or another process did not give it up in time), which forbids nothing. Look into the
+ * cache again afterwards. One thread of the process at a time for one key. */
+int jit_cache_lock(const char *key, int wait_ms);
+void jit_cache_unlock(int lock);
+
+/* --- monitor.c --- */
+
+/* Before a compile that nobody asked for. SGL_JIT_OK: it may be done. */
+sgl_jit_status jit_monitor(const sgl_jit_kernel_spec *spec, const char *target, int device, struct jit_message m);
 
 /* --- kernels.c --- */
 
@@ -235,12 +386,20 @@ struct jit_kernel {
 };
 
 /* The kernel for a key: one lookup without a lock, at first use loaded from the cache or compiled. The device's context
- * is current. */
+ * is current. `asked`: a compile is what the caller wants, and no business of the monitor. */
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
-                          const struct jit_kernel_key *key, const struct jit_kernel **kernel, struct jit_message m);
+                          const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
+                          struct jit_message m);
+/* Compiles into the cache folder what is not there yet. No driver, no device. */
+sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
+                                   struct jit_message m);
 
 /* --- launch.c --- */
 
+enum { JIT_MIN_MAJOR = 8 }; /* bfloat16 tensor cores and conversions came with compute capability 8.0 */
+
 sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m);
+/* The same without the launch; of `gemm` only operator, shape, output type and device are read. */
+sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m);
 
 #endif

@@ -1,4 +1,5 @@
-/* Loaded kernels: found without a lock, made under one. */
+/* Loaded kernels: found without a lock, made once. Threads that need different kernels make them side by side (NVRTC
+ * and the driver allow it); those that need the same one wait for the first. */
 #include "internal.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,13 +11,14 @@
 
 enum {
   BUCKETS = 64,
-  CACHE_ABI = 1,                     /* of the kernels' parameters: another one needs other entries in the cache */
+  CACHE_ABI = 1,            /* of the kernels' parameters: another one needs other entries in the cache */
+  LOCK_WAIT_MS = 30 * 1000, /* for another process's compile of the same kernel; then it is compiled here too */
   SHARED_WITHOUT_ASKING = 48 * 1024, /* bytes a block may have on every device */
 };
 
 /* A list for each hash value. Kernels are put in front, whole, and never removed. */
 static _Atomic(struct jit_kernel *) buckets[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for what is written here; held for moments only */
 
 static bool same_key(const struct jit_kernel_key *a, const struct jit_kernel_key *b) {
   return a->n == b->n && a->k == b->k && a->op == b->op && a->output_f32 == b->output_f32 && a->device == b->device &&
@@ -95,12 +97,15 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
                            const struct jit_image *image, struct jit_kernel *kernel, struct jit_message m) {
   /* Loading is unsafe, in CUDA's terms, while another stream of the process captures in the strict modes. */
   int mode = JIT_CUDA_CAPTURE_MODE_RELAXED;
+  int64_t start = jit_now_ns();
   CUresult exchanged = driver->cuThreadExchangeStreamCaptureMode(&mode);
   CUresult error = load_all(driver, device, image->data, kernel);
   kernel->unfit = error == JIT_CUDA_INVALID_IMAGE || error == JIT_CUDA_NO_BINARY_FOR_GPU ||
                   error == JIT_CUDA_INVALID_PTX || error == JIT_CUDA_UNSUPPORTED_PTX_VERSION;
   if (!exchanged)
     driver->cuThreadExchangeStreamCaptureMode(&mode);
+  jit_count(loads, 1);
+  jit_count(load_ns, jit_now_ns() - start);
   if (error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST)
     return jit_fail(m, SGL_JIT_ERROR_CAPTURE,
                     "the first use of this shape came during a stream capture, where this driver loads no code (%s); "
@@ -118,84 +123,198 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
   return SGL_JIT_OK;
 }
 
-/* --- making --- */
+/* --- one at a time --- */
 
-/* All that the compiled kernel depends on. Not the compiler's version: see jit_cache_read. */
-static void cache_key(const struct jit_kernel *kernel, const struct jit_target *target, char *text, size_t size) {
-  const char *own = jit_kernel_text(kernel->key.op);
-  XXH128_hash_t device_hash = XXH3_128bits(jit_text_device, strlen(jit_text_device));
-  XXH128_hash_t own_hash = XXH3_128bits(own, strlen(own));
-  int length = snprintf(text, size, "abi %d\nop %s\ntext %016llx%016llx %016llx%016llx\ntarget %s\noptions", CACHE_ABI,
-                        jit_op_name(kernel->key.op), (unsigned long long)device_hash.high64,
-                        (unsigned long long)device_hash.low64, (unsigned long long)own_hash.high64,
-                        (unsigned long long)own_hash.low64, target->name);
-  for (int i = 0; i < kernel->plan.option_count; i++)
-    length += snprintf(text + length, size - (size_t)length, " %s", kernel->plan.options[i]);
-  snprintf(text + length, size - (size_t)length, "\n");
+/* What a thread is making: code, for whichever device, so that one thread compiles it and the next one finds it. */
+struct job {
+  sgl_jit_kernel_spec spec;
+  struct job *next;
+};
+
+static struct job *jobs; /* under the lock, as all below */
+static pthread_cond_t job_ended = PTHREAD_COND_INITIALIZER;
+static bool forked_in_job; /* this process is the child of one in which a thread was making something */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void) {
+  pthread_mutex_lock(&lock);
 }
 
-/* False when there is no entry, or one that the driver does not take, as after a change of drivers: it is then compiled
- * anew, and replaced if that helps. */
-static bool load_cached(const struct jit_driver *driver, const struct jit_device *device, const char *key,
-                        struct jit_kernel *kernel, sgl_jit_status *status, struct jit_message m) {
+static void in_parent(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+/* The other threads' jobs would never end here, and what they held of NVRTC's locks is held for ever. */
+static void in_forked_child(void) {
+  forked_in_job = forked_in_job || jobs;
+  jobs = NULL;
+  pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void) {
+  pthread_atfork(before_fork, in_parent, in_forked_child);
+}
+
+static bool is_being_made(const sgl_jit_kernel_spec *spec) {
+  for (const struct job *j = jobs; j; j = j->next)
+    if (j->spec.op == spec->op && j->spec.n == spec->n && j->spec.k == spec->k &&
+        j->spec.output_dtype == spec->output_dtype)
+      return true;
+  return false;
+}
+
+static sgl_jit_status begin(struct job *job, struct jit_message m) {
+  pthread_once(&fork_once, watch_forks);
+  pthread_mutex_lock(&lock);
+  while (is_being_made(&job->spec))
+    pthread_cond_wait(&job_ended, &lock);
+  bool dead = forked_in_job;
+  if (!dead) {
+    job->next = jobs;
+    jobs = job;
+  }
+  pthread_mutex_unlock(&lock);
+  return dead ? jit_fail(m, SGL_JIT_ERROR_NO_COMPILER,
+                         "this process was forked while another thread compiled a kernel, and the compiler does not "
+                         "work after that; start workers with spawn, or fork before the first use")
+              : SGL_JIT_OK;
+}
+
+static void end(const struct job *job) {
+  pthread_mutex_lock(&lock);
+  struct job **j = &jobs;
+  while (*j != job)
+    j = &(*j)->next;
+  *j = job->next;
+  pthread_cond_broadcast(&job_ended);
+  pthread_mutex_unlock(&lock);
+}
+
+/* --- making --- */
+
+/* A kernel that is being made: for whom, and what was met on the way. */
+struct making {
+  const struct jit_driver *driver;
+  const struct jit_device *device;
+  struct jit_kernel *kernel;
+  sgl_jit_kernel_spec spec;
+  bool asked;      /* by sgl_jit_warm: may be compiled whatever the monitor says */
+  int bad_entries; /* at the last look */
+  struct jit_message m;
+};
+
+/* All that the compiled kernel depends on. Not the compiler's version: see cache.c in internal.h. */
+struct cache_key {
+  char text[768];
+};
+
+static struct cache_key cache_key(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
+                                  const struct jit_target *target) {
+  struct cache_key key;
+  const char *own = jit_kernel_text((enum jit_op)spec->op);
+  XXH128_hash_t device_hash = XXH3_128bits(jit_text_device, strlen(jit_text_device));
+  XXH128_hash_t own_hash = XXH3_128bits(own, strlen(own));
+  size_t size = sizeof key.text;
+  int length = snprintf(key.text, size, "abi %d\nkernel %s\ntarget %s\ntext %016llx%016llx %016llx%016llx\noptions",
+                        CACHE_ABI, jit_spec_text(spec).text, target->name, (unsigned long long)device_hash.high64,
+                        (unsigned long long)device_hash.low64, (unsigned long long)own_hash.high64,
+                        (unsigned long long)own_hash.low64);
+  for (int i = 0; i < plan->option_count; i++)
+    length += snprintf(key.text + length, size - (size_t)length, " %s", plan->options[i]);
+  snprintf(key.text + length, size - (size_t)length, "\n");
+  return key;
+}
+
+/* False when no folder has an entry that the driver takes. After a change of drivers it may refuse one that is whole:
+ * it is then compiled anew, and replaced if that helps. */
+static bool load_cached(struct making *making, const struct cache_key *key, sgl_jit_status *status) {
+  making->bad_entries = 0;
+  for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++) {
+    struct jit_image image;
+    enum jit_entry_fault fault = jit_cache_read((enum jit_folder_kind)kind, key->text, &image);
+    making->bad_entries += fault != JIT_ENTRY_GOOD && fault != JIT_ENTRY_MISSING;
+    if (fault != JIT_ENTRY_GOOD)
+      continue;
+    *status = load(making->driver, making->device, &image, making->kernel, making->m);
+    free(image.data);
+    if (*status != SGL_JIT_ERROR_LOAD) {
+      jit_count(bad_entries, making->bad_entries);
+      if (kind == JIT_FOLDER_CACHE)
+        jit_count(cache_hits, 1);
+      else
+        jit_count(prebuilt_hits, 1);
+      return true;
+    }
+    making->bad_entries++;
+  }
+  return false;
+}
+
+/* A compiler that does not know the device has another target, which it has to be asked for. */
+static sgl_jit_status make_with_compiler(struct making *making, const struct jit_target *own) {
+  const struct jit_compiler *compiler;
+  struct jit_kernel *kernel = making->kernel;
   struct jit_image image;
-  if (!jit_cache_read(jit_op_name(kernel->key.op), key, &image))
-    return false;
-  *status = load(driver, device, &image, kernel, m);
-  free(image.data);
-  return *status != SGL_JIT_ERROR_LOAD;
+  int bad_entries = making->bad_entries;
+  sgl_jit_status status = jit_compiler(making->driver->version, &compiler, making->m);
+  if (status == SGL_JIT_OK) {
+    struct jit_target target = jit_target_for(compiler, making->device->major, making->device->minor);
+    struct cache_key key = cache_key(&making->spec, &kernel->plan, &target);
+    if (strcmp(target.name, own->name) != 0) {
+      if (load_cached(making, &key, &status))
+        return status;
+      bad_entries += making->bad_entries;
+    }
+    if (!making->asked)
+      status = jit_monitor(&making->spec, target.name, kernel->key.device, making->m);
+    if (status == SGL_JIT_OK)
+      status = jit_compile(compiler, kernel->key.op, &kernel->plan, &target, &image, making->m);
+    if (status == SGL_JIT_OK) {
+      status = load(making->driver, making->device, &image, kernel, making->m);
+      if (status == SGL_JIT_OK) /* only what the driver has accepted is kept; what cannot be written is not */
+        jit_cache_write(key.text, &image, (struct jit_message){NULL, 0, NULL});
+      free(image.data);
+    }
+  }
+  jit_count(cache_misses, 1);
+  jit_count(bad_entries, bad_entries);
+  return status;
 }
 
 /* The compiler is opened only after a look for the device's own target in the cache: opening it takes longer than all
- * the rest of a warm start. A compiler that does not know the device has another target, which it has to be asked for.
- */
-static sgl_jit_status make(const struct jit_driver *driver, const struct jit_device *device, struct jit_kernel *kernel,
-                           struct jit_message m) {
-  const struct jit_compiler *compiler;
-  struct jit_image image;
-  char key[768];
+ * the rest of a warm start. The second look finds what another process has compiled meanwhile. */
+static sgl_jit_status make(struct making *making) {
   sgl_jit_status status;
-  struct jit_target own = jit_target_exact(device->major, device->minor);
-  cache_key(kernel, &own, key, sizeof key);
-  if (load_cached(driver, device, key, kernel, &status, m))
+  struct jit_target own = jit_target_exact(making->device->major, making->device->minor);
+  struct cache_key key = cache_key(&making->spec, &making->kernel->plan, &own);
+  if (load_cached(making, &key, &status))
     return status;
-  status = jit_compiler(driver->version, &compiler, m);
-  if (status != SGL_JIT_OK)
-    return status;
-  struct jit_target target = jit_target_for(compiler, device->major, device->minor);
-  if (strcmp(target.name, own.name) != 0) {
-    cache_key(kernel, &target, key, sizeof key);
-    if (load_cached(driver, device, key, kernel, &status, m))
-      return status;
-  }
-  status = jit_compile(compiler, kernel->key.op, &kernel->plan, &target, &image, m);
-  if (status != SGL_JIT_OK)
-    return status;
-  status = load(driver, device, &image, kernel, m);
-  if (status == SGL_JIT_OK) /* only what the driver has accepted is kept */
-    jit_cache_write(jit_op_name(kernel->key.op), key, &image);
-  free(image.data);
+  int held = jit_cache_lock(key.text, LOCK_WAIT_MS);
+  if (!load_cached(making, &key, &status))
+    status = make_with_compiler(making, &own);
+  jit_cache_unlock(held);
   return status;
 }
 
 static void publish(struct jit_kernel *kernel) {
   _Atomic(struct jit_kernel *) *bucket = bucket_of(&kernel->key);
+  pthread_mutex_lock(&lock);
   kernel->next = atomic_load_explicit(bucket, memory_order_relaxed);
   atomic_store_explicit(bucket, kernel, memory_order_release);
+  pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock: nobody else makes a kernel. */
-static sgl_jit_status make_and_publish(const struct jit_driver *driver, const struct jit_device *device,
-                                       const struct jit_kernel_key *key, struct jit_kernel **result,
-                                       struct jit_message m) {
+static sgl_jit_status make_and_publish(struct making *making, const struct jit_kernel_key *key,
+                                       struct jit_kernel **result, struct jit_message m) {
   char text[512];
-  struct jit_message own = {text, sizeof text, NULL};
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel)
     return jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "out of memory");
   kernel->key = *key;
   jit_plan(key->op, key->n, key->k, key->output_f32, &kernel->plan);
-  kernel->status = make(driver, device, kernel, own);
+  making->kernel = kernel;
+  making->m = (struct jit_message){text, sizeof text, NULL};
+  kernel->status = make(making);
   sgl_jit_status status = kernel->status;
   if (status == SGL_JIT_OK) {
     publish(kernel);
@@ -211,14 +330,28 @@ static sgl_jit_status make_and_publish(const struct jit_driver *driver, const st
   return jit_fail(m, status, "%s", text);
 }
 
+static sgl_jit_status make_once(const struct jit_driver *driver, const struct jit_device *device,
+                                const struct jit_kernel_key *key, bool asked, struct jit_kernel **result,
+                                struct jit_message m) {
+  struct job job = {
+      .spec = {(sgl_jit_op)key->op, key->n, key->k, key->output_f32 ? SGL_JIT_DTYPE_FLOAT32 : SGL_JIT_DTYPE_BFLOAT16}};
+  struct making making = {.driver = driver, .device = device, .spec = job.spec, .asked = asked};
+  sgl_jit_status status = begin(&job, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  *result = find(key);
+  if (!*result)
+    status = make_and_publish(&making, key, result, m);
+  end(&job);
+  return status;
+}
+
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
-                          const struct jit_kernel_key *key, const struct jit_kernel **kernel, struct jit_message m) {
+                          const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
+                          struct jit_message m) {
   struct jit_kernel *found = find(key);
   if (!found) {
-    pthread_mutex_lock(&lock);
-    found = find(key);
-    sgl_jit_status status = found ? SGL_JIT_OK : make_and_publish(driver, device, key, &found, m);
-    pthread_mutex_unlock(&lock);
+    sgl_jit_status status = make_once(driver, device, key, asked, &found, m);
     if (status != SGL_JIT_OK)
       return status;
   }
@@ -226,4 +359,56 @@ sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_devi
     return jit_fail(m, found->status, "%s", found->message);
   *kernel = found;
   return SGL_JIT_OK;
+}
+
+/* --- without a device --- */
+
+static bool is_cached(const struct cache_key *key) {
+  struct jit_image image;
+  if (jit_cache_read(JIT_FOLDER_CACHE, key->text, &image) != JIT_ENTRY_GOOD)
+    return false;
+  jit_count(cache_hits, 1);
+  free(image.data);
+  return true;
+}
+
+static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
+                                        const struct jit_target *target, const struct cache_key *key,
+                                        struct jit_message m) {
+  const struct jit_compiler *compiler;
+  struct jit_image image;
+  int major, minor;
+  sgl_jit_status status = jit_compiler(0, &compiler, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  jit_target_parse(target->name, &major, &minor);
+  if (strcmp(jit_target_for(compiler, major, minor).name, target->name) != 0)
+    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "this NVRTC does not know the target %s", target->name);
+  status = jit_compile(compiler, (enum jit_op)spec->op, plan, target, &image, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  status = jit_cache_write(key->text, &image, m);
+  free(image.data);
+  return status;
+}
+
+sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
+                                   struct jit_message m) {
+  struct job job = {.spec = *spec};
+  struct jit_plan plan;
+  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, &plan);
+  struct cache_key key = cache_key(spec, &plan, target);
+  sgl_jit_status status = begin(&job, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  if (!is_cached(&key)) {
+    int held = jit_cache_lock(key.text, LOCK_WAIT_MS);
+    if (!is_cached(&key)) {
+      jit_count(cache_misses, 1);
+      status = compile_and_write(spec, &plan, target, &key, m);
+    }
+    jit_cache_unlock(held);
+  }
+  end(&job);
+  return status;
 }

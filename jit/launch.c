@@ -1,8 +1,6 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
 #include "internal.h"
 
-enum { MIN_MAJOR = 8 }; /* bfloat16 tensor cores and conversions came with compute capability 8.0 */
-
 static sgl_jit_status launch(const struct jit_driver *driver, const struct jit_kernel *kernel,
                              const struct jit_gemm *gemm, void *stream, struct jit_message m) {
   const struct jit_plan *plan = &kernel->plan;
@@ -24,30 +22,56 @@ static sgl_jit_status launch(const struct jit_driver *driver, const struct jit_k
   return SGL_JIT_OK;
 }
 
-sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
+/* What a call needs: the driver, the device, and a context of it, which the caller has to leave. */
+struct place {
   const struct jit_driver *driver;
-  sgl_jit_status status = jit_driver(&driver, m);
-  if (status != SGL_JIT_OK)
-    return status;
-  if (gemm->device < 0 || gemm->device >= driver->device_count)
-    return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "the tensors are on cuda:%d, but the driver has %d device%s",
-                    gemm->device, driver->device_count, driver->device_count == 1 ? "" : "s");
-  struct jit_device *device = &driver->devices[gemm->device];
-  if (device->major < MIN_MAJOR)
-    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "cuda:%d has compute capability %d.%d, this needs %d.0 or newer",
-                    gemm->device, device->major, device->minor, MIN_MAJOR);
+  struct jit_device *device;
   struct jit_context context;
-  status = jit_context_enter(driver, device, &context, m);
+};
+
+static inline sgl_jit_status enter(int ordinal, struct place *place, struct jit_message m) {
+  sgl_jit_status status = jit_driver(&place->driver, m);
   if (status != SGL_JIT_OK)
     return status;
+  if (ordinal < 0 || ordinal >= place->driver->device_count)
+    return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "there is no cuda:%d, the driver has %d device%s", ordinal,
+                    place->driver->device_count, place->driver->device_count == 1 ? "" : "s");
+  place->device = &place->driver->devices[ordinal];
+  if (place->device->major < JIT_MIN_MAJOR)
+    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "cuda:%d has compute capability %d.%d, this needs %d.0 or newer",
+                    ordinal, place->device->major, place->device->minor, JIT_MIN_MAJOR);
+  return jit_context_enter(place->driver, place->device, &place->context, m);
+}
+
+static inline sgl_jit_status find_kernel(const struct place *place, const struct jit_gemm *gemm, bool asked,
+                                         const struct jit_kernel **kernel, struct jit_message m) {
   struct jit_kernel_key key = {
       .op = gemm->op, .n = gemm->n, .k = gemm->k, .output_f32 = gemm->output_f32, .device = gemm->device};
-  if (!driver->has_libraries)
-    driver->cuCtxGetCurrent(&key.context);
+  if (!place->driver->has_libraries)
+    place->driver->cuCtxGetCurrent(&key.context);
+  return jit_kernel(place->driver, place->device, &key, asked, kernel, m);
+}
+
+sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
+  struct place place;
   const struct jit_kernel *kernel;
-  status = jit_kernel(driver, device, &key, &kernel, m);
+  sgl_jit_status status = enter(gemm->device, &place, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  status = find_kernel(&place, gemm, false, &kernel, m);
   if (status == SGL_JIT_OK)
-    status = launch(driver, kernel, gemm, stream, m);
-  jit_context_leave(driver, &context);
+    status = launch(place.driver, kernel, gemm, stream, m);
+  jit_context_leave(place.driver, &place.context);
+  return status;
+}
+
+sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m) {
+  struct place place;
+  const struct jit_kernel *kernel;
+  sgl_jit_status status = enter(gemm->device, &place, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  status = find_kernel(&place, gemm, true, &kernel, m);
+  jit_context_leave(place.driver, &place.context);
   return status;
 }

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,23 +197,27 @@ static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_me
   return SGL_JIT_OK;
 }
 
+static sgl_jit_status open_compiler(int driver_version, struct jit_compiler *compiler, struct jit_message m) {
+  void *library;
+  sgl_jit_status status = open_library(driver_version, &library, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  status = start(library, compiler, m);
+  if (status != SGL_JIT_OK)
+    dlclose(library); /* else it stays loaded */
+  return status;
+}
+
 sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static struct jit_compiler only;
-  static bool started;
-  if (!started) {
-    void *library;
-    sgl_jit_status status = open_library(driver_version, &library, m);
-    if (status != SGL_JIT_OK)
-      return status;
-    status = start(library, &only, m);
-    if (status != SGL_JIT_OK) {
-      dlclose(library);
-      return status;
-    }
-    started = true; /* the library stays loaded */
-  }
+  static bool opened;
+  pthread_mutex_lock(&lock);
+  sgl_jit_status status = opened ? SGL_JIT_OK : open_compiler(driver_version, &only, m);
+  opened = status == SGL_JIT_OK;
+  pthread_mutex_unlock(&lock);
   *compiler = &only;
-  return SGL_JIT_OK;
+  return status;
 }
 
 /* --- targets --- */
@@ -221,6 +226,13 @@ struct jit_target jit_target_exact(int major, int minor) {
   struct jit_target target;
   snprintf(target.name, sizeof target.name, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return target;
+}
+
+bool jit_target_parse(const char *name, int *major, int *minor) {
+  long number = strncmp(name, "sm_", 3) == 0 ? strtol(name + 3, NULL, 10) : 0;
+  *major = (int)(number / 10);
+  *minor = (int)(number % 10);
+  return number > 0 && number < 1000 && strcmp(jit_target_exact(*major, *minor).name, name) == 0;
 }
 
 struct jit_target jit_target_for(const struct jit_compiler *compiler, int major, int minor) {
@@ -302,7 +314,10 @@ sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, 
       compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), 1, headers, header_names);
   if (result)
     return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC refused the kernel: %s", compiler->nvrtcGetErrorString(result));
+  int64_t start = jit_now_ns();
   result = compiler->nvrtcCompileProgram(program, count, options);
+  jit_count(compiles, 1);
+  jit_count(compile_ns, jit_now_ns() - start);
   sgl_jit_status status;
   if (result == NVRTC_BUILTIN_OPERATION_FAILURE)
     status = jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC %d.%d found no libnvrtc-builtins.so.%d.%d beside it",

@@ -25,6 +25,8 @@ const char *sgl_jit_status_name(sgl_jit_status status) {
     NAME(SGL_JIT_ERROR_OUT_OF_MEMORY);
     NAME(SGL_JIT_ERROR_CAPTURE);
     NAME(SGL_JIT_ERROR_INTERNAL);
+    NAME(SGL_JIT_ERROR_CACHE);
+    NAME(SGL_JIT_ERROR_REFUSED);
   }
   return "SGL_JIT_ERROR_UNKNOWN";
 }

@@ -437,7 +437,7 @@ static void refused(void) {
   int count = 0;
   cu.cuDeviceGetCount(&count);
   output.device_index = a.device_index = w.device_index = count;
-  REFUSED("the tensors are on cuda:");
+  REFUSED("there is no cuda:");
   CU_ASSERT_FATAL(cu.cuCtxSynchronize() == 0);
   CU_ASSERT_FATAL(cu.cuMemcpyDtoH_v2(output_host, output_device, OUTPUT_BYTES) == 0);
   bool touched = false;

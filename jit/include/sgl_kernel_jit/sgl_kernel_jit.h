@@ -3,7 +3,8 @@
  * Thread rules: every function may be called from any thread at any time unless its comment says otherwise.
  * Errors: functions return a status with a stable number and, when it is not SGL_JIT_OK, write one line without a final
  * newline into the caller's `message` buffer (always NUL-ended, truncated to message_size; NULL and 0 are allowed).
- * The library never prints, never aborts, and leaves errno and the current CUDA context as it found them.
+ * The library prints nothing but what sgl_jit_set_monitor says, never aborts, and leaves errno and the current CUDA
+ * context as it found them.
  *
  * CUDA: compute capability 8.0 or newer. The result of a token does not depend on the number of tokens and is the same
  * in every run. The first use of a shape on a device compiles its kernel (NVRTC 12.0 or newer, half a second) or reads
@@ -53,7 +54,9 @@ typedef enum sgl_jit_status {
   SGL_JIT_ERROR_LAUNCH = 7,      /* the driver refused the launch, or an earlier asynchronous error surfaced */
   SGL_JIT_ERROR_OUT_OF_MEMORY = 8,
   SGL_JIT_ERROR_CAPTURE = 9, /* first use inside a stream capture, and the driver forbids loading code there */
-  SGL_JIT_ERROR_INTERNAL = 10
+  SGL_JIT_ERROR_INTERNAL = 10,
+  SGL_JIT_ERROR_CACHE = 11,  /* sgl_jit_compile could not write the entry */
+  SGL_JIT_ERROR_REFUSED = 12 /* the monitor is on error, and this would have been a compile after sgl_jit_warm_done */
 } sgl_jit_status;
 
 typedef enum sgl_jit_dtype {
@@ -117,6 +120,94 @@ SGL_JIT_API sgl_jit_status sgl_jit_dsv3_router_gemm(const sgl_jit_tensor *output
 SGL_JIT_API sgl_jit_status sgl_jit_dsv3_fused_a_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a,
                                                      const sgl_jit_tensor *mat_b, void *stream, char *message,
                                                      size_t message_size);
+
+/* --- kernels ahead of their first use --- */
+
+/* Numbers are part of the ABI. */
+typedef enum sgl_jit_op { SGL_JIT_OP_DSV3_ROUTER_GEMM = 0, SGL_JIT_OP_DSV3_FUSED_A_GEMM = 1 } sgl_jit_op;
+
+/* One compiled kernel: it serves every number of tokens of its shape. Limits as in the operators above. */
+typedef struct sgl_jit_kernel_spec {
+  sgl_jit_op op;
+  int64_t n;                  /* num_experts, or hd_out */
+  int64_t k;                  /* hidden_dim, or hd_in */
+  sgl_jit_dtype output_dtype; /* of the router float32 or bfloat16; of the fused GEMM bfloat16 */
+} sgl_jit_kernel_spec;
+
+/* Gets the kernel ready on a device, as its first use would (from the cache, from the prebuilt folder, or compiled and
+ * put into the cache), and launches nothing. Afterwards a call with this shape on this device only launches; where the
+ * driver has no cuLibraryLoadData (before CUDA 12.0) that holds for the context that is current here, else the primary
+ * one. Errors as of the operators. */
+SGL_JIT_API sgl_jit_status sgl_jit_warm(const sgl_jit_kernel_spec *spec, int device_index, char *message,
+                                        size_t message_size);
+
+/* Compiles the kernel into the cache folder, with no device and no driver: for machines that build images. `target` is
+ * what devices of a compute capability look for: "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a",
+ * and others of the kind that NVRTC knows. Nothing is done when the cache folder has the entry; the prebuilt folder
+ * does not count. SGL_JIT_ERROR_CACHE when the folder cannot be used or written; the message says which and why. */
+SGL_JIT_API sgl_jit_status sgl_jit_compile(const sgl_jit_kernel_spec *spec, const char *target, char *message,
+                                           size_t message_size);
+
+/* --- the monitor of late compiles --- */
+
+/* What happens when, after sgl_jit_warm_done, an operator needs a kernel that is in no folder. OFF: it is compiled.
+ * WARN: it is compiled, and reported in one line. ERROR: it is not compiled, and the operator returns
+ * SGL_JIT_ERROR_REFUSED with that line. sgl_jit_warm and sgl_jit_compile are asked for, so they may always compile. */
+typedef enum sgl_jit_monitor {
+  SGL_JIT_MONITOR_OFF = 0,
+  SGL_JIT_MONITOR_WARN = 1,
+  SGL_JIT_MONITOR_ERROR = 2
+} sgl_jit_monitor;
+
+/* The initial value comes from the environment variable SGL_KERNEL_JIT_MONITOR (off | warn | error, default warn), read
+ * at the first compile after sgl_jit_warm_done; with another value that compile, and every later one, is an
+ * INVALID_ARGUMENT error. */
+SGL_JIT_API sgl_jit_status sgl_jit_set_monitor(sgl_jit_monitor monitor, char *message, size_t message_size);
+
+/* From now on a compile in this process is late. */
+SGL_JIT_API void sgl_jit_warm_done(void);
+
+/* Valid during the hook's call only. */
+typedef struct sgl_jit_late_compile {
+  sgl_jit_kernel_spec spec;
+  const char *target; /* "sm_90a" */
+  int device_index;
+  const char *text; /* all of it in one line, with the sgl-jit command that avoids it, as it would be printed */
+} sgl_jit_late_compile;
+
+/* Called instead of printing the line on stderr, before the compile and in the thread of the operator's call. It must
+ * return normally (no C++ exception, no longjmp), and must not call the operators, sgl_jit_warm or sgl_jit_compile. */
+typedef void (*sgl_jit_late_compile_hook)(const sgl_jit_late_compile *compile, void *user);
+
+/* Set the hook of the process, or NULL to print on stderr. After it returns, another thread may still be inside the old
+ * hook, so keep the old hook and its `user` valid. */
+SGL_JIT_API void sgl_jit_set_late_compile_hook(sgl_jit_late_compile_hook hook, void *user);
+
+/* --- counters --- */
+
+/* Since the process began. A call that finds its kernel in memory is not counted: it would cost every call. Further
+ * counters may be added at the end. */
+typedef struct sgl_jit_counters {
+  uint64_t cache_hits;    /* kernels read from the cache folder */
+  uint64_t prebuilt_hits; /* kernels read from the prebuilt folder */
+  uint64_t cache_misses;  /* kernels that neither had */
+  uint64_t
+      bad_entries;   /* entries that were there and were not used: damaged, not to be trusted, refused by the driver */
+  uint64_t compiles; /* by this process, failed ones too */
+  uint64_t compile_ns;    /* in them */
+  uint64_t loads;         /* of code into the driver, failed ones too */
+  uint64_t load_ns;       /* in them */
+  uint64_t bytes_read;    /* of entries */
+  uint64_t bytes_written; /* of entries */
+  uint64_t waits;         /* for another process that had the lock of the same kernel */
+  uint64_t wait_ns;       /* in them */
+  uint64_t late_compiles; /* that the monitor reported */
+  uint64_t refused;       /* compiles that the monitor refused */
+} sgl_jit_counters;
+
+/* Writes the first `size` bytes of the counters: pass sizeof(sgl_jit_counters); what this library does not know is set
+ * to 0. Each value is exact, the values are not of one moment. */
+SGL_JIT_API void sgl_jit_get_counters(sgl_jit_counters *counters, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,345 @@
+/* The files of the disk cache: which folders there are and whom they must belong to, and what one entry is.
+ *
+ * What an entry holds is run on the GPU. So the cache folder and its files must belong to the effective user and be
+ * closed to writing by others. The prebuilt folder may also belong to root or to the owner of the library's own file:
+ * both can run any code in this process as it is. A link is never followed inside a folder, nor is the folder one. A
+ * set-user-ID program does not read the environment.
+ *
+ * An entry: magic, key size, image size, key, image, and the XXH3-128 of all that. */
+#include "internal.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct header {
+  char magic[8]; /* with the version of the format */
+  uint64_t key_size, image_size;
+};
+
+static const char magic[8] = "SGLJIT1";
+enum { MAX_FILE_SIZE = 64 << 20 };
+
+/* --- folders --- */
+
+static void set_path(struct jit_folder *folder, const char *source, const char *base, const char *below) {
+  folder->source = source;
+  int length = snprintf(folder->path, sizeof folder->path, "%s%s", base, below);
+  if (length < 0 || (size_t)length >= sizeof folder->path) {
+    folder->path[0] = '\0';
+    snprintf(folder->problem, sizeof folder->problem, "the path that comes from %s is too long", source);
+  }
+}
+
+/* A folder that the user names: relative would be another one for every working directory. */
+static bool set_named(struct jit_folder *folder, const char *variable) {
+  const char *named = secure_getenv(variable);
+  if (!named || !*named)
+    return false;
+  if (*named == '/') {
+    set_path(folder, variable, named, "");
+  } else {
+    folder->source = variable;
+    snprintf(folder->problem, sizeof folder->problem, "%s is not an absolute path: %.100s", variable, named);
+  }
+  return true;
+}
+
+static void find_cache(struct jit_folder *folder) {
+  const char *xdg = secure_getenv("XDG_CACHE_HOME");
+  const char *home = secure_getenv("HOME");
+  if (set_named(folder, "SGL_KERNEL_JIT_CACHE_DIR"))
+    return;
+  if (xdg && *xdg == '/') /* the XDG specification: a relative path is to be ignored */
+    set_path(folder, "XDG_CACHE_HOME", xdg, "/sgl-kernel-jit");
+  else if (home && *home == '/')
+    set_path(folder, "HOME", home, "/.cache/sgl-kernel-jit");
+  else
+    snprintf(folder->problem, sizeof folder->problem,
+             "neither SGL_KERNEL_JIT_CACHE_DIR nor XDG_CACHE_HOME nor HOME is an absolute path");
+}
+
+/* A library that was loaded by a relative path has no folder: what that path means now is for others to decide. */
+static void find_prebuilt(struct jit_folder *folder) {
+  Dl_info info;
+  struct stat s;
+  const char *(*const own_function)(void) = sgl_jit_version;
+  bool known = dladdr(*(void *const *)&own_function, &info) && info.dli_fname && info.dli_fname[0] == '/';
+  folder->owners[folder->owner_count++] = 0;
+  if (known && stat(info.dli_fname, &s) == 0)
+    folder->owners[folder->owner_count++] = s.st_uid;
+  if (set_named(folder, "SGL_KERNEL_JIT_PREBUILT_DIR"))
+    return;
+  folder->source = "the library's folder";
+  if (!known) {
+    snprintf(folder->problem, sizeof folder->problem, "the library was loaded by a relative path");
+    return;
+  }
+  char beside[sizeof folder->path];
+  snprintf(beside, sizeof beside, "%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+  set_path(folder, folder->source, beside, "/sgl-kernel-jit-cubins");
+}
+
+void jit_folder_find(enum jit_folder_kind kind, struct jit_folder *folder) {
+  *folder = (struct jit_folder){.kind = kind, .source = "", .owners = {geteuid()}, .owner_count = 1};
+  if (kind == JIT_FOLDER_CACHE)
+    find_cache(folder);
+  else
+    find_prebuilt(folder);
+}
+
+static bool is_owner(const struct jit_folder *folder, uid_t user) {
+  for (int i = 0; i < folder->owner_count; i++)
+    if (folder->owners[i] == user)
+      return true;
+  return false;
+}
+
+static int open_path(const char *path) {
+  return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void make_path(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+  mkdir(path, 0700);
+}
+
+int jit_folder_open(struct jit_folder *folder, bool create) {
+  struct stat s;
+  char text[128];
+  const char *problem = NULL;
+  if (!folder->path[0])
+    return -1;
+  int opened = open_path(folder->path);
+  if (opened < 0 && create && folder->kind == JIT_FOLDER_CACHE) {
+    make_path(folder->path);
+    opened = open_path(folder->path);
+  }
+  folder->missing = opened < 0 && errno == ENOENT;
+  if (opened < 0 && (!folder->missing || create))
+    problem = (errno == ENOTDIR || errno == ELOOP) && lstat(folder->path, &s) == 0 && S_ISLNK(s.st_mode)
+                  ? "is a symbolic link"
+                  : strerror_r(errno, text, sizeof text);
+  else if (opened >= 0 && fstat(opened, &s) != 0)
+    problem = strerror_r(errno, text, sizeof text);
+  else if (opened >= 0 && !is_owner(folder, s.st_uid))
+    problem = folder->kind == JIT_FOLDER_CACHE
+                  ? "belongs to another user"
+                  : "belongs neither to root, nor to this user, nor to the library's owner";
+  else if (opened >= 0 && s.st_mode & (S_IWGRP | S_IWOTH))
+    problem = "may be written by others; chmod go-w it";
+  if (!problem)
+    return opened;
+  snprintf(folder->problem, sizeof folder->problem, "%s", problem);
+  if (opened >= 0)
+    close(opened);
+  return -1;
+}
+
+void jit_cache_folders(struct jit_folder folders[JIT_FOLDER_COUNT]) {
+  for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++) {
+    jit_folder_find((enum jit_folder_kind)kind, &folders[kind]);
+    int opened = jit_folder_open(&folders[kind], false);
+    if (opened >= 0)
+      close(opened);
+  }
+}
+
+/* --- the files of a folder --- */
+
+DIR *jit_folder_list(int folder) {
+  int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it, and it has a position */
+  DIR *list = again >= 0 ? fdopendir(again) : NULL;
+  if (!list && again >= 0)
+    close(again);
+  return list;
+}
+
+/* "dsv3_router_gemm-" and 32 hexadecimal digits */
+static bool is_entry_name(const char *name) {
+  const char *dash = strrchr(name, '-');
+  return name[0] != '.' && dash && dash > name && strlen(dash + 1) == 32 && strspn(dash + 1, "0123456789abcdef") == 32;
+}
+
+bool jit_folder_next(DIR *list, struct jit_file *file) {
+  for (struct dirent *e = readdir(list); e; e = readdir(list)) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+      continue;
+    snprintf(file->name, sizeof file->name, "%s", e->d_name);
+    if (fstatat(dirfd(list), file->name, &file->stat, AT_SYMLINK_NOFOLLOW) != 0)
+      continue; /* gone since */
+    file->kind = is_entry_name(file->name)                                                      ? JIT_FILE_ENTRY
+                 : strncmp(file->name, JIT_TEMPORARY_PREFIX, strlen(JIT_TEMPORARY_PREFIX)) == 0 ? JIT_FILE_TEMPORARY
+                 : strncmp(file->name, JIT_LOCK_PREFIX, strlen(JIT_LOCK_PREFIX)) == 0           ? JIT_FILE_LOCK
+                                                                                                : JIT_FILE_OTHER;
+    return true;
+  }
+  return false;
+}
+
+/* --- one entry --- */
+
+bool jit_key_field(const char *key, const char *field, char *value, size_t size) {
+  size_t length = strlen(field);
+  for (const char *line = key; *line; line += strcspn(line, "\n"), line += *line == '\n')
+    if (strncmp(line, field, length) == 0 && line[length] == ' ') {
+      const char *text = line + length + 1;
+      return (size_t)snprintf(value, size, "%.*s", (int)strcspn(text, "\n"), text) < size;
+    }
+  return false;
+}
+
+/* The format is in the hash: versions of the library with other formats have other names in the same folder. */
+void jit_entry_name(const char *key, struct jit_entry_name *name) {
+  char kernel[128];
+  if (!jit_key_field(key, "kernel", kernel, sizeof kernel))
+    kernel[0] = '\0';
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  XXH3_128bits_update(&state, magic, sizeof magic);
+  XXH3_128bits_update(&state, key, strlen(key));
+  XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  snprintf(name->text, sizeof name->text, "%.*s-%016llx%016llx", (int)strcspn(kernel, ": /"), kernel,
+           (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+char *jit_entry_encode(const char *key, const struct jit_image *image, size_t *size) {
+  struct header header = {.key_size = strlen(key), .image_size = image->size};
+  size_t key_size = strlen(key), body = sizeof header + key_size + image->size;
+  if (image->size > MAX_FILE_SIZE - sizeof header - key_size - sizeof(XXH128_hash_t))
+    return NULL; /* no reader would take it */
+  char *content = malloc(body + sizeof(XXH128_hash_t));
+  if (!content)
+    return NULL;
+  memcpy(header.magic, magic, sizeof magic);
+  memcpy(content, &header, sizeof header);
+  memcpy(content + sizeof header, key, key_size);
+  memcpy(content + sizeof header + key_size, image->data, image->size);
+  XXH128_hash_t sum = XXH3_128bits(content, body);
+  memcpy(content + body, &sum, sizeof sum);
+  *size = body + sizeof sum;
+  return content;
+}
+
+enum jit_entry_fault jit_entry_decode(const char *content, size_t size, struct jit_entry *entry) {
+  struct header header;
+  XXH128_hash_t stored;
+  *entry = (struct jit_entry){NULL, {NULL, 0}, size};
+  if (size < sizeof magic || memcmp(content, magic, sizeof magic) != 0)
+    return size < sizeof magic && memcmp(content, magic, size) == 0 ? JIT_ENTRY_TRUNCATED : JIT_ENTRY_FOREIGN;
+  if (size < sizeof header + sizeof stored)
+    return JIT_ENTRY_TRUNCATED;
+  memcpy(&header, content, sizeof header);
+  memcpy(&stored, content + size - sizeof stored, sizeof stored);
+  size_t rest = size - sizeof header - sizeof stored;
+  if (header.key_size <= MAX_FILE_SIZE && header.image_size <= MAX_FILE_SIZE &&
+      header.key_size + header.image_size > rest)
+    return JIT_ENTRY_TRUNCATED;
+  if (!XXH128_isEqual(XXH3_128bits(content, size - sizeof stored), stored) || header.key_size > rest ||
+      header.image_size != rest - header.key_size || header.image_size == 0)
+    return JIT_ENTRY_CHECKSUM;
+  size_t key_size = (size_t)header.key_size, image_size = (size_t)header.image_size;
+  entry->key = malloc(key_size + 1);
+  entry->image = (struct jit_image){malloc(image_size), image_size};
+  if (!entry->key || !entry->image.data) {
+    jit_entry_free(entry);
+    return JIT_ENTRY_UNREADABLE;
+  }
+  memcpy(entry->key, content + sizeof header, key_size);
+  entry->key[key_size] = '\0';
+  memcpy(entry->image.data, content + sizeof header + key_size, image_size);
+  return JIT_ENTRY_GOOD;
+}
+
+void jit_entry_free(struct jit_entry *entry) {
+  free(entry->key);
+  free(entry->image.data);
+  *entry = (struct jit_entry){NULL, {NULL, 0}, 0};
+}
+
+static bool read_all(int file, void *data, size_t size) {
+  for (char *p = data; size;) {
+    ssize_t n = TEMP_FAILURE_RETRY(read(file, p, size));
+    if (n <= 0)
+      return false;
+    p += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+static enum jit_entry_fault read_file(const struct jit_folder *folder, int file, const char *name,
+                                      struct jit_entry *entry) {
+  struct stat s;
+  struct jit_entry_name right_name;
+  if (fstat(file, &s) != 0)
+    return JIT_ENTRY_UNREADABLE;
+  if (!S_ISREG(s.st_mode))
+    return JIT_ENTRY_NO_FILE;
+  if (!is_owner(folder, s.st_uid))
+    return JIT_ENTRY_OWNER;
+  if (s.st_mode & (S_IWGRP | S_IWOTH))
+    return JIT_ENTRY_WRITABLE;
+  if (s.st_size > MAX_FILE_SIZE)
+    return JIT_ENTRY_FOREIGN;
+  size_t size = (size_t)s.st_size;
+  char *content = malloc(size + 1);
+  enum jit_entry_fault fault =
+      content && read_all(file, content, size) ? jit_entry_decode(content, size, entry) : JIT_ENTRY_UNREADABLE;
+  free(content);
+  if (fault != JIT_ENTRY_GOOD)
+    return fault;
+  jit_entry_name(entry->key, &right_name);
+  if (strcmp(name, right_name.text) == 0)
+    return JIT_ENTRY_GOOD;
+  jit_entry_free(entry);
+  return JIT_ENTRY_RENAMED;
+}
+
+enum jit_entry_fault jit_entry_read(const struct jit_folder *folder, int opened, const char *name,
+                                    struct jit_entry *entry) {
+  *entry = (struct jit_entry){NULL, {NULL, 0}, 0};
+  int file = openat(opened, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
+    return errno == ENOENT ? JIT_ENTRY_MISSING : errno == ELOOP ? JIT_ENTRY_LINK : JIT_ENTRY_UNREADABLE;
+  enum jit_entry_fault fault = read_file(folder, file, name, entry);
+  close(file);
+  return fault;
+}
+
+const char *jit_entry_fault_text(enum jit_entry_fault fault) {
+  switch (fault) {
+  case JIT_ENTRY_GOOD:
+    return "good";
+  case JIT_ENTRY_MISSING:
+    return "missing";
+  case JIT_ENTRY_UNREADABLE:
+    return "cannot be read";
+  case JIT_ENTRY_LINK:
+    return "a symbolic link";
+  case JIT_ENTRY_NO_FILE:
+    return "not a regular file";
+  case JIT_ENTRY_OWNER:
+    return "belongs to another user";
+  case JIT_ENTRY_WRITABLE:
+    return "may be written by others";
+  case JIT_ENTRY_FOREIGN:
+    return "not an entry of this version's format";
+  case JIT_ENTRY_TRUNCATED:
+    return "truncated";
+  case JIT_ENTRY_CHECKSUM:
+    return "damaged: the checksum is wrong";
+  case JIT_ENTRY_RENAMED:
+    return "the name is not that of its content";
+  }
+  return "unknown";
+}
