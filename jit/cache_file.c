@@ -64,24 +64,34 @@ static void find_cache(struct jit_folder *folder) {
              "neither SGL_KERNEL_JIT_CACHE_DIR nor XDG_CACHE_HOME nor HOME is an absolute path");
 }
 
+const char *jit_library_file;
+
+/* The path of this code's file, absolute, or NULL. */
+static const char *library_file(void) {
+  static const char *(*const own_function)(void) = sgl_jit_version;
+  Dl_info info;
+  if (jit_library_file)
+    return jit_library_file;
+  return dladdr(*(void *const *)&own_function, &info) && info.dli_fname && info.dli_fname[0] == '/' ? info.dli_fname
+                                                                                                    : NULL;
+}
+
 /* A library that was loaded by a relative path has no folder: what that path means now is for others to decide. */
 static void find_prebuilt(struct jit_folder *folder) {
-  Dl_info info;
   struct stat s;
-  const char *(*const own_function)(void) = sgl_jit_version;
-  bool known = dladdr(*(void *const *)&own_function, &info) && info.dli_fname && info.dli_fname[0] == '/';
+  const char *library = library_file();
   folder->owners[folder->owner_count++] = 0;
-  if (known && stat(info.dli_fname, &s) == 0)
+  if (library && stat(library, &s) == 0)
     folder->owners[folder->owner_count++] = s.st_uid;
   if (set_named(folder, "SGL_KERNEL_JIT_PREBUILT_DIR"))
     return;
   folder->source = "the library's folder";
-  if (!known) {
+  if (!library) {
     snprintf(folder->problem, sizeof folder->problem, "the library was loaded by a relative path");
     return;
   }
   char beside[sizeof folder->path];
-  snprintf(beside, sizeof beside, "%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+  snprintf(beside, sizeof beside, "%.*s", (int)(strrchr(library, '/') - library), library);
   set_path(folder, folder->source, beside, "/sgl-kernel-jit-cubins");
 }
 
@@ -308,7 +318,10 @@ static enum jit_entry_fault read_file(const struct jit_folder *folder, int file,
 enum jit_entry_fault jit_entry_read(const struct jit_folder *folder, int opened, const char *name,
                                     struct jit_entry *entry) {
   *entry = (struct jit_entry){NULL, {NULL, 0}, 0};
-  int file = openat(opened, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  int file = openat(opened, name, flags | (folder->unnoticed ? O_NOATIME : 0));
+  if (file < 0 && errno == EPERM && folder->unnoticed) /* somebody else's: then it counts as a use */
+    file = openat(opened, name, flags);
   if (file < 0)
     return errno == ENOENT ? JIT_ENTRY_MISSING : errno == ELOOP ? JIT_ENTRY_LINK : JIT_ENTRY_UNREADABLE;
   enum jit_entry_fault fault = read_file(folder, file, name, entry);

@@ -7,9 +7,9 @@
  * process do not exclude each other with it, which kernels.c does, and another copy of this library in the same process
  * could end the lock, at the cost of a compile more.
  *
- * A lock file is empty, stays for ever, and means nothing while nobody holds its lock. It is never removed: who had
- * opened it would go on to lock a file that nobody else finds. Where it cannot be made, as in a read-only folder, there
- * is no lock, and each process compiles for itself. */
+ * A lock file is empty, and means nothing while nobody holds its lock. Only who holds the lock may remove it, as
+ * sgl-jit prune does: whoever waited for it then sees that the file has no name any more, and makes another one. Where
+ * it cannot be made, as in a read-only folder, there is no lock, and each process compiles for itself. */
 #include "internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -49,13 +49,24 @@ static bool wait_for(int file, int64_t wait_ms) {
   return locked;
 }
 
+static bool is_removed(int file) {
+  struct stat s;
+  return fstat(file, &s) == 0 && s.st_nlink == 0;
+}
+
 int jit_cache_lock(const char *key, int wait_ms) {
-  int file = open_lock_file(key);
-  if (file >= 0 && !wait_for(file, wait_ms)) {
+  for (int tries = 0; tries < 8; tries++) {
+    int file = open_lock_file(key);
+    if (file < 0)
+      return -1;
+    bool locked = wait_for(file, wait_ms);
+    if (locked && !is_removed(file))
+      return file;
     close(file);
-    return -1;
+    if (!locked)
+      return -1;
   }
-  return file;
+  return -1;
 }
 
 void jit_cache_unlock(int lock) {

@@ -63,7 +63,8 @@ struct jit_spec_text {
   char text[96];
 };
 struct jit_spec_text jit_spec_text(const sgl_jit_kernel_spec *spec);
-/* The reverse; INVALID_ARGUMENT for another text, and for a kernel that there cannot be. */
+/* The reverse; the fused GEMM's type, which is always bfloat16, may be left out. INVALID_ARGUMENT for another text, and
+ * for a kernel that there cannot be. */
 sgl_jit_status jit_spec_parse(const char *text, sgl_jit_kernel_spec *spec, struct jit_message m);
 
 /* --- counters.c --- */
@@ -245,6 +246,19 @@ struct jit_compiler;
 
 /* NVRTC, found and loaded at first use. `driver_version` is 0 without a driver. */
 sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m);
+/* The search alone, watched. `path` is NULL and `problem` says why where a place has none; `problem` is NULL for the
+ * file that was found, which is then loaded and the one that jit_compiler takes. */
+typedef void jit_search_watch(void *user, const char *place, const char *path, const char *problem);
+sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m);
+
+enum { JIT_FACTS_TARGETS = 64 };
+struct jit_compiler_facts {
+  int major, minor;
+  char path[4096], builtins[4096]; /* builtins "": not found, so that nothing can be compiled */
+  struct jit_target targets[JIT_FACTS_TARGETS];
+  int target_count;
+};
+void jit_compiler_facts(const struct jit_compiler *compiler, struct jit_compiler_facts *facts);
 /* The device's own target, whatever the compiler. */
 struct jit_target jit_target_exact(int major, int minor);
 /* The reverse; false for what is no device's own target. */
@@ -271,7 +285,12 @@ struct jit_folder {
   char problem[256];  /* after opening: why it is not used; "" when it is, or is only missing */
   uid_t owners[3];    /* whose files are believed */
   int owner_count;
+  bool unnoticed; /* to be set by who only looks: reading an entry then is no use of it, for the file's access time */
 };
+
+/* The library's file, whose folder has the prebuilt one: NULL is the file that this code is in. For sgl-jit, which has
+ * the code, but is not the library. */
+extern const char *jit_library_file;
 
 /* Path, source and owners, from the environment alone: nothing is opened. */
 void jit_folder_find(enum jit_folder_kind kind, struct jit_folder *folder);
@@ -283,7 +302,7 @@ void jit_cache_folders(struct jit_folder folders[JIT_FOLDER_COUNT]);
 
 /* Names of the files that are no entries. Both may be left behind by a process that was killed, and harm nobody. */
 #define JIT_TEMPORARY_PREFIX ".new-" /* an entry that is being written; may be removed when it is an hour old */
-#define JIT_LOCK_PREFIX ".lock-"     /* see cache_lock.c; never to be removed while the folder is in use */
+#define JIT_LOCK_PREFIX ".lock-"     /* see cache_lock.c; may be removed by who holds its lock */
 
 enum jit_file_kind { JIT_FILE_ENTRY, JIT_FILE_TEMPORARY, JIT_FILE_LOCK, JIT_FILE_OTHER };
 
@@ -390,6 +409,14 @@ struct jit_kernel {
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
                           const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
                           struct jit_message m);
+struct jit_cache_key {
+  char text[768];
+};
+/* The key of the entry that serves a kernel on devices of a target. */
+struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target);
+/* Compiles a kernel, whatever the caches have. No driver, no device. */
+sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
+                                struct jit_image *image, struct jit_message m);
 /* Compiles into the cache folder what is not there yet. No driver, no device. */
 sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                    struct jit_message m);

@@ -204,13 +204,9 @@ struct making {
 };
 
 /* All that the compiled kernel depends on. Not the compiler's version: see cache.c in internal.h. */
-struct cache_key {
-  char text[768];
-};
-
-static struct cache_key cache_key(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
-                                  const struct jit_target *target) {
-  struct cache_key key;
+static struct jit_cache_key cache_key(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
+                                      const struct jit_target *target) {
+  struct jit_cache_key key;
   const char *own = jit_kernel_text((enum jit_op)spec->op);
   XXH128_hash_t device_hash = XXH3_128bits(jit_text_device, strlen(jit_text_device));
   XXH128_hash_t own_hash = XXH3_128bits(own, strlen(own));
@@ -227,7 +223,7 @@ static struct cache_key cache_key(const sgl_jit_kernel_spec *spec, const struct 
 
 /* False when no folder has an entry that the driver takes. After a change of drivers it may refuse one that is whole:
  * it is then compiled anew, and replaced if that helps. */
-static bool load_cached(struct making *making, const struct cache_key *key, sgl_jit_status *status) {
+static bool load_cached(struct making *making, const struct jit_cache_key *key, sgl_jit_status *status) {
   making->bad_entries = 0;
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++) {
     struct jit_image image;
@@ -259,7 +255,7 @@ static sgl_jit_status make_with_compiler(struct making *making, const struct jit
   sgl_jit_status status = jit_compiler(making->driver->version, &compiler, making->m);
   if (status == SGL_JIT_OK) {
     struct jit_target target = jit_target_for(compiler, making->device->major, making->device->minor);
-    struct cache_key key = cache_key(&making->spec, &kernel->plan, &target);
+    struct jit_cache_key key = cache_key(&making->spec, &kernel->plan, &target);
     if (strcmp(target.name, own->name) != 0) {
       if (load_cached(making, &key, &status))
         return status;
@@ -286,7 +282,7 @@ static sgl_jit_status make_with_compiler(struct making *making, const struct jit
 static sgl_jit_status make(struct making *making) {
   sgl_jit_status status;
   struct jit_target own = jit_target_exact(making->device->major, making->device->minor);
-  struct cache_key key = cache_key(&making->spec, &making->kernel->plan, &own);
+  struct jit_cache_key key = cache_key(&making->spec, &making->kernel->plan, &own);
   if (load_cached(making, &key, &status))
     return status;
   int held = jit_cache_lock(key.text, LOCK_WAIT_MS);
@@ -363,7 +359,7 @@ sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_devi
 
 /* --- without a device --- */
 
-static bool is_cached(const struct cache_key *key) {
+static bool is_cached(const struct jit_cache_key *key) {
   struct jit_image image;
   if (jit_cache_read(JIT_FOLDER_CACHE, key->text, &image) != JIT_ENTRY_GOOD)
     return false;
@@ -372,11 +368,20 @@ static bool is_cached(const struct cache_key *key) {
   return true;
 }
 
-static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
-                                        const struct jit_target *target, const struct cache_key *key,
-                                        struct jit_message m) {
+static void plan_spec(const sgl_jit_kernel_spec *spec, struct jit_plan *plan) {
+  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, plan);
+}
+
+struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target) {
+  struct jit_plan plan;
+  plan_spec(spec, &plan);
+  return cache_key(spec, &plan, target);
+}
+
+sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
+                                struct jit_image *image, struct jit_message m) {
   const struct jit_compiler *compiler;
-  struct jit_image image;
+  struct jit_plan plan;
   int major, minor;
   sgl_jit_status status = jit_compiler(0, &compiler, m);
   if (status != SGL_JIT_OK)
@@ -384,7 +389,14 @@ static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const s
   jit_target_parse(target->name, &major, &minor);
   if (strcmp(jit_target_for(compiler, major, minor).name, target->name) != 0)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "this NVRTC does not know the target %s", target->name);
-  status = jit_compile(compiler, (enum jit_op)spec->op, plan, target, &image, m);
+  plan_spec(spec, &plan);
+  return jit_compile(compiler, (enum jit_op)spec->op, &plan, target, image, m);
+}
+
+static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
+                                        const struct jit_cache_key *key, struct jit_message m) {
+  struct jit_image image;
+  sgl_jit_status status = jit_kernel_image(spec, target, &image, m);
   if (status != SGL_JIT_OK)
     return status;
   status = jit_cache_write(key->text, &image, m);
@@ -395,9 +407,7 @@ static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const s
 sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                    struct jit_message m) {
   struct job job = {.spec = *spec};
-  struct jit_plan plan;
-  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, &plan);
-  struct cache_key key = cache_key(spec, &plan, target);
+  struct jit_cache_key key = jit_cache_key(spec, target);
   sgl_jit_status status = begin(&job, m);
   if (status != SGL_JIT_OK)
     return status;
@@ -405,7 +415,7 @@ sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct
     int held = jit_cache_lock(key.text, LOCK_WAIT_MS);
     if (!is_cached(&key)) {
       jit_count(cache_misses, 1);
-      status = compile_and_write(spec, &plan, target, &key, m);
+      status = compile_and_write(spec, target, &key, m);
     }
     jit_cache_unlock(held);
   }

@@ -71,28 +71,59 @@ static struct majors majors_for(int driver_version) {
   return m;
 }
 
+/* A search under way: `place` is what it looks at. */
+struct search {
+  struct majors majors;
+  jit_search_watch *watch;
+  void *user;
+  const char *place;
+};
+
+static void say(const struct search *s, const char *path, const char *problem) {
+  if (s->watch)
+    s->watch(s->user, s->place, path, problem);
+}
+
+static void *open_file(const struct search *s, const char *path, int flags) {
+  void *library = dlopen(path, RTLD_NOW | flags);
+  const char *problem = library ? NULL : dlerror();
+  if (!library && !problem) /* RTLD_NOLOAD gives no reason */
+    problem = "not loaded";
+  say(s, path, problem);
+  return library;
+}
+
 /* Tries libnvrtc.so.N in a folder, or by name alone when it is NULL. */
-static void *open_in(const char *folder, struct majors majors, int flags) {
-  for (int i = 0; i < majors.count; i++) {
+static void *open_in(const struct search *s, const char *folder, int flags) {
+  for (int i = 0; i < s->majors.count; i++) {
     char path[PATH_SIZE];
     int length =
-        snprintf(path, sizeof path, "%s%slibnvrtc.so.%d", folder ? folder : "", folder ? "/" : "", majors.list[i]);
-    void *library = length < PATH_SIZE ? dlopen(path, RTLD_NOW | flags) : NULL;
+        snprintf(path, sizeof path, "%s%slibnvrtc.so.%d", folder ? folder : "", folder ? "/" : "", s->majors.list[i]);
+    void *library = length < PATH_SIZE ? open_file(s, path, flags) : NULL;
     if (library)
       return library;
   }
   return NULL;
 }
 
-static void *open_in_toolkit(const char *root, struct majors majors) {
+static void *open_in_toolkit(const struct search *s, const char *root) {
   static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
-  for (size_t i = 0; root && *root && i < sizeof folders / sizeof folders[0]; i++) {
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     char folder[PATH_SIZE];
     int length = snprintf(folder, sizeof folder, "%s/%s", root, folders[i]);
-    void *library = length < PATH_SIZE ? open_in(folder, majors, 0) : NULL;
+    void *library = length < PATH_SIZE ? open_in(s, folder, 0) : NULL;
     if (library)
       return library;
   }
+  return NULL;
+}
+
+static void *open_in_named_toolkit(struct search *s, const char *variable) {
+  const char *root = secure_getenv(variable);
+  s->place = variable;
+  if (root && *root)
+    return open_in_toolkit(s, root);
+  say(s, NULL, "not set");
   return NULL;
 }
 
@@ -108,57 +139,71 @@ static int find_runtime(struct dl_phdr_info *info, size_t size, void *folder) {
 
 /* The wheels for CUDA 13 keep everything in nvidia/cu13/lib, those for CUDA 12 in nvidia/cuda_nvrtc/lib beside
  * nvidia/cuda_runtime/lib. */
-static void *open_beside_runtime(struct majors majors) {
+static void *open_beside_runtime(struct search *s) {
   char folder[PATH_SIZE], other[PATH_SIZE];
-  if (!dl_iterate_phdr(find_runtime, folder))
+  s->place = "beside the CUDA runtime";
+  if (!dl_iterate_phdr(find_runtime, folder)) {
+    say(s, NULL, "no CUDA runtime is loaded");
     return NULL;
-  void *library = open_in(folder, majors, 0);
+  }
+  void *library = open_in(s, folder, 0);
   if (library)
     return library;
   int length = snprintf(other, sizeof other, "%s/../../cuda_nvrtc/lib", folder);
-  return length < PATH_SIZE ? open_in(other, majors, 0) : NULL;
+  return length < PATH_SIZE ? open_in(s, other, 0) : NULL;
 }
 
-static void *open_in_default_toolkits(struct majors majors) {
+static void *open_in_default_toolkits(struct search *s) {
   glob_t found;
-  void *library = open_in_toolkit("/usr/local/cuda", majors);
+  s->place = "/usr/local";
+  void *library = open_in_toolkit(s, "/usr/local/cuda");
   if (library || glob("/usr/local/cuda-*", 0, NULL, &found) != 0)
     return library;
   for (size_t i = found.gl_pathc; i-- > 0 && !library;) /* sorted by name: the newest is last */
-    library = open_in_toolkit(found.gl_pathv[i], majors);
+    library = open_in_toolkit(s, found.gl_pathv[i]);
   globfree(&found);
   return library;
 }
 
-static sgl_jit_status open_library(int driver_version, void **library, struct jit_message m) {
+static sgl_jit_status open_library(int driver_version, void **library, jit_search_watch *watch, void *user,
+                                   struct jit_message m) {
+  struct search s = {majors_for(driver_version), watch, user, "SGL_KERNEL_JIT_NVRTC"};
   const char *explicit_path = secure_getenv("SGL_KERNEL_JIT_NVRTC");
   if (explicit_path && *explicit_path) {
     *library = dlopen(explicit_path, RTLD_NOW);
-    if (!*library) {
-      const char *reason = dlerror();
+    const char *reason = *library ? NULL : dlerror();
+    say(&s, explicit_path, *library || reason ? reason : "unknown");
+    if (!*library)
       return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "SGL_KERNEL_JIT_NVRTC names no usable library: %s",
                       reason ? reason : explicit_path);
-    }
     return SGL_JIT_OK;
   }
-  struct majors majors = majors_for(driver_version);
-  *library = open_in(NULL, majors, RTLD_NOLOAD);
+  say(&s, NULL, "not set");
+  s.place = "loaded already";
+  *library = open_in(&s, NULL, RTLD_NOLOAD);
   if (!*library)
-    *library = open_beside_runtime(majors);
+    *library = open_beside_runtime(&s);
+  if (!*library) {
+    s.place = "by name";
+    *library = open_in(&s, NULL, 0);
+  }
   if (!*library)
-    *library = open_in(NULL, majors, 0);
+    *library = open_in_named_toolkit(&s, "CUDA_HOME");
   if (!*library)
-    *library = open_in_toolkit(secure_getenv("CUDA_HOME"), majors);
+    *library = open_in_named_toolkit(&s, "CUDA_PATH");
   if (!*library)
-    *library = open_in_toolkit(secure_getenv("CUDA_PATH"), majors);
-  if (!*library)
-    *library = open_in_default_toolkits(majors);
+    *library = open_in_default_toolkits(&s);
   if (!*library)
     return jit_fail(
         m, SGL_JIT_ERROR_NO_COMPILER,
         "no usable cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
         "name the file in SGL_KERNEL_JIT_NVRTC");
   return SGL_JIT_OK;
+}
+
+sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m) {
+  void *library;
+  return open_library(driver_version, &library, watch, user, m);
 }
 
 /* NVRTC opens its builtins by name, which finds them beside it only if they are loaded already. Where there are none,
@@ -199,7 +244,7 @@ static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_me
 
 static sgl_jit_status open_compiler(int driver_version, struct jit_compiler *compiler, struct jit_message m) {
   void *library;
-  sgl_jit_status status = open_library(driver_version, &library, m);
+  sgl_jit_status status = open_library(driver_version, &library, NULL, NULL, m);
   if (status != SGL_JIT_OK)
     return status;
   status = start(library, compiler, m);
@@ -218,6 +263,24 @@ sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **comp
   pthread_mutex_unlock(&lock);
   *compiler = &only;
   return status;
+}
+
+static void file_of(const void *address, char *path, size_t size) {
+  Dl_info info;
+  snprintf(path, size, "%s", dladdr(address, &info) && info.dli_fname ? info.dli_fname : "");
+}
+
+void jit_compiler_facts(const struct jit_compiler *compiler, struct jit_compiler_facts *facts) {
+  char name[64];
+  struct link_map *map;
+  *facts = (struct jit_compiler_facts){.major = compiler->major, .minor = compiler->minor};
+  file_of(*(void *const *)&compiler->nvrtcVersion, facts->path, sizeof facts->path);
+  snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", compiler->major, compiler->minor);
+  void *builtins = dlopen(name, RTLD_NOW); /* as NVRTC does when it compiles */
+  if (builtins && dlinfo(builtins, RTLD_DI_LINKMAP, &map) == 0)
+    snprintf(facts->builtins, sizeof facts->builtins, "%s", map->l_name);
+  for (int i = 0; i < compiler->arch_count && i < JIT_FACTS_TARGETS; i++)
+    facts->targets[facts->target_count++] = jit_target_exact(compiler->archs[i] / 10, compiler->archs[i] % 10);
 }
 
 /* --- targets --- */
