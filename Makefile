@@ -5,6 +5,7 @@
 #   make check        build, then run every test suite that can run here (also under sanitizers)
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
+#   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make deps         install what is missing; all of the above do it themselves
 #   make tests        build the test programs without running them
@@ -212,7 +213,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
-.PHONY: tests check run gpu-check gpu-bench
+.PHONY: tests check run gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES)
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -226,6 +227,10 @@ gpu-check: $(LIBS) $(GPU)
 
 gpu-bench: $(LIBS)
 	$(PYTHON) tests/gpu/bench.py --library $(B)/lib/libsgl_kernel_jit.so --csv $(B)/gpu-bench.csv $(if $(AOT),--aot $(AOT))
+
+CSV ?= $(B)/gpu-bench.csv
+plot:
+	$(PYTHON) tests/gpu/plot.py $(CSV) docs/kernel-times.svg
 
 # --- install, clean, format -------------------------------------------------------------------------------------------
 

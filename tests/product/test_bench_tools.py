@@ -2,12 +2,14 @@
 """tests/gpu/bench.py without a GPU: its measurements with the built library on the CPU reference backend and a clock that
 is made up, and the tables, CSV and plot that are made of them."""
 import array, contextlib, ctypes, io, math, os, pathlib, random, sys, tempfile, traceback
+import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 os.environ["SGL_KERNEL_JIT_BACKEND"] = "reference"
 import bench
 import bench_report as report
+import plot
 
 LIBRARY = pathlib.Path(os.environ["BUILD_DIR"]) / "lib" / "libsgl_kernel_jit.so"
 SHAPES = [("router", 8, 256, "f32"), ("router", 8, 256, "bf16"), ("fused_a", 16, 256, "bf16")]
@@ -321,6 +323,32 @@ def test_command():
     finally:
         KERNEL_US["own"] = kept
     assert status == 1 and "must MISSED  router 8x256 f32: ahead of cuBLAS" in text, text
+
+
+def test_plot():
+    F = ("fused_a", 2112, 7168, "bf16")
+    rows = rows_of({(R, t, side): us for t, side, us in ((1, "own", 2.0), (4, "own", 4.0), (1, "aot", 6.0), (4, "cublas", 5.0))} | {(F, 16, "own"): 8.0, (F, 1, "own"): 8.5})
+    rows.append(report.row(R, 1, "own", "default", "kernel", "warm", "off", [99.0]))  # not shown
+    rows.append(report.row(("router", 256, 7168, "bf16"), 1, "own", "default", "kernel", "cold", "off", [99.0]))  # nor this
+    with tempfile.TemporaryDirectory() as folder:
+        table, picture = os.path.join(folder, "x.csv"), os.path.join(folder, "x.svg")
+        report.write_csv(table, {"gpu": "A <card>", "date": "2026-11-30 10:00 UTC"}, rows, {})
+        assert plot.main([table, picture]) == 0 and os.path.getsize(picture) < 60000
+        tree = xml.parse(picture).getroot()
+        with contextlib.redirect_stderr(io.StringIO()) as error:
+            report.write_csv(table, {}, [], {})
+            assert plot.main([table, picture]) == 2 and plot.main([os.path.join(folder, "none"), picture]) == 2 and plot.main([]) == 2
+        assert "no cold kernel times" in error.getvalue()
+    name = lambda part: "{http://www.w3.org/2000/svg}" + part
+    assert tree.find(name("title")).text.startswith("A <card>, 2026-11-30")
+    lines = [([tuple(map(float, p.split(","))) for p in e.get("points").split()], e.get("class")) for e in tree.iter(name("polyline"))]
+    assert [(len(points), css) for points, css in lines] == [(2, "line own"), (1, "line aot"), (1, "line cublas"), (2, "line own")], lines
+    (x1, y1), (x4, y4) = lines[0][0]
+    bottom = plot.TOP + plot.HEIGHT
+    assert x1 == plot.LEFT and x4 == plot.LEFT + plot.WIDTH and abs((bottom - y4) - 2 * (bottom - y1)) < 0.2  # linear from 0
+    assert abs((bottom - lines[1][0][0][1]) - 3 * (bottom - y1)) < 0.3
+    floors = [e for e in tree.iter(name("line")) if e.get("class") == "floor"]
+    assert len(floors) == 2 and abs((bottom - float(floors[0].get("y1"))) - 0.8535 / 2 * (bottom - y1)) < 0.2
 
 
 def test_cannot_run():
