@@ -109,14 +109,18 @@ class Card:
         graph = self.torch.cuda.CUDAGraph()
         self.synchronize()
         with self.torch.cuda.stream(self.capture_stream):  # torch.cuda.graph() would collect garbage each time
-            graph.capture_begin()
             self.stream.value = self.capture_stream.cuda_stream
             try:
-                for call in calls:
-                    call()
+                calls[0]()  # what a first call on this stream allocates belongs to no graph
+                self.synchronize()
+                graph.capture_begin()
+                try:
+                    for call in calls:
+                        call()
+                finally:
+                    graph.capture_end()
             finally:
                 self.stream.value = 0
-                graph.capture_end()
         return graph
 
     def replay(self, graph):
@@ -147,7 +151,7 @@ class Card:
             self.synchronize()
         events = []
         for e in p.profiler.kineto_results.events():
-            if e.device_type() == self.torch.autograd.DeviceType.CUDA and " Sync" not in e.name():
+            if e.device_type() == self.torch.autograd.DeviceType.CUDA and " Sync" not in e.name() and "Stream Wait" not in e.name():
                 events.append((e.name(), e.start_ns(), e.duration_ns() / 1e3))
         return events
 
@@ -396,6 +400,7 @@ def options(arguments):
     parser.add_argument("--own-only", action="store_true", help="only our kernels")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/lib/libsgl_kernel_jit.so")
     parser.add_argument("--aot", type=pathlib.Path, default=ROOT / "build/gpu-aot/libaot.so", help="the old kernels, see above")
+    parser.add_argument("--commit", help="what is measured, where this tree is no git repository")
     parser.add_argument("--csv", type=pathlib.Path, help="where to write all measurements")
     opt = parser.parse_args(arguments)
     opt.tokens = opt.tokens or (QUICK_TOKENS if opt.quick else TOKENS)
@@ -443,7 +448,7 @@ def main(arguments, make_card=Card):
     except Unavailable as e:
         print(f"bench.py: {e}", file=sys.stderr)
         return 2
-    facts = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "commit": commit(), **card.facts()}
+    facts = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "commit": opt.commit or commit(), **card.facts()}
     rows, errors, problems = measure(card, sides, shapes_for(opt), opt.tokens, lambda text: print(text, file=sys.stderr, flush=True))
     facts["clocks after"] = card.facts().get("clocks", "unknown")
     if opt.csv:
