@@ -355,10 +355,11 @@ static void print_errors(const struct call *c, const char *mode, const struct er
 
 /* --- modes --- */
 
-/* Through dlsym while the library may lack a switch; without it there is one way only. */
+/* Found by name, so that the grid's errors can be read of a library without the switch too; it fails all the same. */
 static bool set_mode(const char *name, bool on) {
   sgl_jit_status (*set)(int, char *, size_t);
   *(void **)&set = dlsym(RTLD_DEFAULT, name);
+  CU_ASSERT_PTR_NOT_NULL(set);
   return !set || set(on, message, sizeof message) == SGL_JIT_OK;
 }
 
