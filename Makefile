@@ -196,6 +196,9 @@ $(B)/tests/jit/%: $(B)/obj/tests/jit/%.o $(B)/lib/jit.a
 $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(B)/lib/libsgl_kernel_jit.so
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' $(CUNIT_LIBS) -lpthread -ldl -lm
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(LIBS)
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_compat -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' -lpthread -ldl
 $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++

@@ -29,7 +29,7 @@ struct jit_message {
 
 /* Writes the message and returns the status: `return jit_fail(m, SGL_JIT_ERROR_LOAD, "...", ...)`. */
 sgl_jit_status jit_fail(struct jit_message m, sgl_jit_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4), cold));
 
 /* --- checks.c --- */
 
@@ -385,11 +385,11 @@ sgl_jit_status jit_monitor(const sgl_jit_kernel_spec *spec, const char *target, 
 /* --- kernels.c --- */
 
 struct jit_kernel_key {
+  CUcontext context; /* NULL where kernels belong to no context */
   enum jit_op op;
   int n, k;
-  bool output_f32;
   int device;
-  CUcontext context; /* NULL where kernels belong to no context */
+  bool output_f32;
 };
 
 /* A loaded kernel: immutable once found. Or, with status not SGL_JIT_OK, why there never will be one. */

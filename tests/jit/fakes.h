@@ -16,6 +16,7 @@ struct fake_cuda {
   _Atomic int init_error; /* what these calls return; 0: they work */
   _Atomic int retain_error, load_error, function_error, attribute_error, launch_error;
   int hide_error_names; /* cuGetErrorName knows nothing */
+  int idle;             /* for measurements: nothing is recorded and nothing run, and anything can be loaded as code */
   /* What the last launch asked for. */
   unsigned grid[3], block[3], shared_bytes;
   void *stream;
@@ -27,6 +28,7 @@ struct fake_nvrtc {
   int archs[16], archs_n; /* 80 86 89 90 100 103 120 */
   int compile_error;      /* nvrtcResult of nvrtcCompileProgram; 0: it works */
   const char *log;        /* what it says then */
+  int idle;               /* for measurements: compiles to something that only an idle driver takes for code */
   _Atomic int asked;      /* calls of nvrtcVersion: how often it was opened */
   _Atomic int compiled;   /* calls of nvrtcCompileProgram */
   char options[512];      /* of the last one, with blanks between */
