@@ -1,7 +1,7 @@
 /* A stand-in for the CUDA driver whose devices are this machine's CPU: device memory is host memory, and a launch runs
  * the kernel that fake_nvrtc.c compiled. It records calls and fails where it is told to (fakes.h). It is as strict as
  * the real one where the library depends on it: no context, another context's function, unopted shared memory, capture.
- */
+ * The real NVRTC's cubins load too, and have the functions that are in them, but do not launch. */
 #include "fakes.h"
 #include <dlfcn.h>
 #include <elf.h>
@@ -17,7 +17,14 @@ EXPORT struct fake_cuda fake_cuda = {
     .version = 13000, .device_count = 2, .major = 9, .minor = 0, .shared_optin = 232448};
 
 enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201 };
-enum { INVALID_HANDLE = 400, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900 };
+enum {
+  NO_BINARY_FOR_GPU = 209,
+  MACHINE_CUDA = 190,
+  INVALID_HANDLE = 400,
+  NOT_FOUND = 500,
+  ILLEGAL_ADDRESS = 700,
+  CAPTURE_UNSUPPORTED = 900
+};
 
 struct context {
   int device;
@@ -30,7 +37,8 @@ struct function {
   char name[64];
 };
 struct code {
-  void *handle;
+  void *handle; /* NULL: a real cubin, or idle */
+  unsigned char *cubin;
   struct context *context;
 };
 
@@ -129,6 +137,13 @@ DRIVER(cuDeviceGetCount, int *count) {
   return initialised ? 0 : NOT_INITIALIZED;
 }
 
+/* The real NVRTC asks the driver for it when it compiles, and takes an error for an answer. */
+DRIVER(cuGetExportTable, const void **table, const void *id) {
+  (void)id;
+  *table = NULL;
+  return NOT_FOUND;
+}
+
 /* A handle is the ordinal plus 10, so that mixing them up shows. */
 DRIVER(cuDeviceGet, int *device, int ordinal) {
   record("cuDeviceGet");
@@ -202,6 +217,12 @@ static int load(struct code **code, const void *image, struct context *context) 
   if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
     return INVALID_IMAGE;
   size_t size = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+  if (header->e_machine == MACHINE_CUDA) {
+    *code = malloc(sizeof **code);
+    **code = (struct code){NULL, malloc(size), context};
+    memcpy((*code)->cubin, image, size);
+    return 0;
+  }
   char path[] = "/tmp/sgl-fake-cuda-XXXXXX";
   int file = mkstemp(path);
   void *handle = write(file, image, size) == (ssize_t)size ? dlopen(path, RTLD_NOW) : NULL;
@@ -213,15 +234,27 @@ static int load(struct code **code, const void *image, struct context *context) 
     return INVALID_IMAGE;
   }
   *code = malloc(sizeof **code);
-  **code = (struct code){handle, context};
+  **code = (struct code){handle, NULL, context};
   return 0;
 }
 
 static int unload(struct code *code) {
   if (code->handle)
     dlclose(code->handle);
+  free(code->cubin);
   free(code);
   return 0;
+}
+
+/* A function of a cubin is a section of its own. */
+static void *find_in_cubin(const struct code *code, const char *name) {
+  const Elf64_Ehdr *header = (const Elf64_Ehdr *)code->cubin;
+  const Elf64_Shdr *sections = (const Elf64_Shdr *)(code->cubin + header->e_shoff);
+  const char *names = (const char *)code->cubin + sections[header->e_shstrndx].sh_offset;
+  for (int i = 0; i < header->e_shnum; i++)
+    if (strncmp(names + sections[i].sh_name, ".text.", 6) == 0 && strcmp(names + sections[i].sh_name + 6, name) == 0)
+      return code->cubin + sections[i].sh_offset;
+  return NULL;
 }
 
 static int find(struct function **function, struct code *code, const char *name) {
@@ -229,12 +262,15 @@ static int find(struct function **function, struct code *code, const char *name)
   if (code->handle) {
     f->entry = dlsym(code->handle, name);
     *(void **)&f->launch = dlsym(code->handle, "emulate_launch");
+  } else if (code->cubin) {
+    f->entry = find_in_cubin(code, name);
   }
   f->context = code->context;
   for (int i = 0; i < FAKE_DEVICES; i++)
     f->shared[i] = 48 * 1024;
   snprintf(f->name, sizeof f->name, "%s", name);
-  if (fake_cuda.function_error || (code->handle && (!f->entry || !f->launch))) {
+  int missing = (code->handle && !f->launch) || ((code->handle || code->cubin) && !f->entry);
+  if (fake_cuda.function_error || missing) {
     free(f);
     return fake_cuda.function_error ? fake_cuda.function_error : NOT_FOUND;
   }
@@ -319,6 +355,8 @@ DRIVER(cuLaunchKernel, struct function *f, unsigned grid_x, unsigned grid_y, uns
   pthread_mutex_unlock(&lock);
   if (fake_cuda.launch_error)
     return fake_cuda.launch_error;
+  if (!f->launch)
+    return NO_BINARY_FOR_GPU;
   return f->launch(f->entry, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, arguments) ? ILLEGAL_ADDRESS
                                                                                                      : 0;
 }
