@@ -93,7 +93,8 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c)
 CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
-JIT_OBJS := $(call objs,$(wildcard jit/*.c))
+JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
+JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
 SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
@@ -102,7 +103,7 @@ SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c)
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
-BINS := $(B)/bin/sgl-migrate
+BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit
 
 .PHONY: all deps
 all: $(LIBS) $(BINS)
@@ -167,6 +168,11 @@ $(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/
 $(B)/bin/sgl-migrate: $(B)/obj/scanner/main.o $(SCANNER_OBJS)
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(SCANNER_LIBS)
+
+# The command reaches private functions of the library, and is a program: it may need what the library does not.
+$(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(B)/lib/jit.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson libelf) -lpthread -ldl -lm
 
 # Static archives for the unit tests, which reach private functions.
 $(B)/lib/jit.a: $(JIT_OBJS)

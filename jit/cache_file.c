@@ -66,14 +66,14 @@ static void find_cache(struct jit_folder *folder) {
 
 const char *jit_library_file;
 
-/* The path of this code's file, absolute, or NULL. */
+/* Its path, or NULL where that is not known or not absolute. */
 static const char *library_file(void) {
   static const char *(*const own_function)(void) = sgl_jit_version;
   Dl_info info;
-  if (jit_library_file)
-    return jit_library_file;
-  return dladdr(*(void *const *)&own_function, &info) && info.dli_fname && info.dli_fname[0] == '/' ? info.dli_fname
-                                                                                                    : NULL;
+  const char *file = jit_library_file;
+  if (!file && dladdr(*(void *const *)&own_function, &info))
+    file = info.dli_fname;
+  return file && file[0] == '/' ? file : NULL;
 }
 
 /* A library that was loaded by a relative path has no folder: what that path means now is for others to decide. */

@@ -254,8 +254,8 @@ sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, 
 enum { JIT_FACTS_TARGETS = 64 };
 struct jit_compiler_facts {
   int major, minor;
-  char path[4096], builtins[4096]; /* builtins "": not found, so that nothing can be compiled */
-  struct jit_target targets[JIT_FACTS_TARGETS];
+  char path[4096], builtins[4096];              /* builtins "": not found, so that nothing can be compiled */
+  struct jit_target targets[JIT_FACTS_TARGETS]; /* that it knows and the kernels run on */
   int target_count;
 };
 void jit_compiler_facts(const struct jit_compiler *compiler, struct jit_compiler_facts *facts);

@@ -87,9 +87,9 @@ static void say(const struct search *s, const char *path, const char *problem) {
 static void *open_file(const struct search *s, const char *path, int flags) {
   void *library = dlopen(path, RTLD_NOW | flags);
   const char *problem = library ? NULL : dlerror();
-  if (!library && !problem) /* RTLD_NOLOAD gives no reason */
-    problem = "not loaded";
-  say(s, path, problem);
+  if (problem && flags & RTLD_NOLOAD) /* the reason is none */
+    problem = NULL;
+  say(s, path, library || problem ? problem : "not loaded");
   return library;
 }
 
@@ -280,7 +280,8 @@ void jit_compiler_facts(const struct jit_compiler *compiler, struct jit_compiler
   if (builtins && dlinfo(builtins, RTLD_DI_LINKMAP, &map) == 0)
     snprintf(facts->builtins, sizeof facts->builtins, "%s", map->l_name);
   for (int i = 0; i < compiler->arch_count && i < JIT_FACTS_TARGETS; i++)
-    facts->targets[facts->target_count++] = jit_target_exact(compiler->archs[i] / 10, compiler->archs[i] % 10);
+    if (compiler->archs[i] / 10 >= JIT_MIN_MAJOR)
+      facts->targets[facts->target_count++] = jit_target_exact(compiler->archs[i] / 10, compiler->archs[i] % 10);
 }
 
 /* --- targets --- */

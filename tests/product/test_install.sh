@@ -26,7 +26,9 @@ check link_old_symbol sh -c "\${CXX:-g++} -shared -fPIC -Wl,-z,defs -o $dest/lib
 check soname sh -c "readelf -d $prefix/lib/libsgl_kernel_compat.so | grep -q 'SONAME.*libsgl_kernel_compat.so.0'"
 check found_beside_it sh -c "env -u LD_LIBRARY_PATH ldd $prefix/lib/libsgl_kernel_compat.so | grep 'libsgl_kernel_jit.so.0 => $prefix/lib'"
 check scanner_runs "$prefix/bin/sgl-migrate" --version
-check man_page sh -c "test -s $prefix/share/man/man1/sgl-migrate.1"
+check jit_command_runs "$prefix/bin/sgl-jit" --version
+check jit_command_finds_the_library sh -c "env -u LD_LIBRARY_PATH $prefix/bin/sgl-jit info | grep -q '^library .*$prefix/lib/libsgl_kernel_jit.so.0'"
+check man_page sh -c "test -s $prefix/share/man/man1/sgl-migrate.1 && test -s $prefix/share/man/man1/sgl-jit.1"
 check cxx_header test -s "$prefix/include/sgl_kernel_jit/torch.h"
 echo "install: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,0 +1,117 @@
+/* Which kernels, and for which targets: SPEC, --model, --file, --target. */
+#include "sgl_jit_tool.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The kernels that serving one model calls for, whatever the number of tokens. From the models' config.json on Hugging
+ * Face (deepseek-ai/DeepSeek-V3, moonshotai/Kimi-K2-Instruct): the router is n_routed_experts x hidden_size, with
+ * float32 output as sglang's MoEGate asks for; the fused GEMM is q_lora_rank + kv_lora_rank + qk_rope_head_dim =
+ * 1536 + 512 + 64 wide and takes hidden_size. */
+static const struct model {
+  const char *name;
+  int experts, hidden, latent;
+} models[] = {
+    {"deepseek-v3", 256, 7168, 2112},
+    {"kimi-k2", 384, 7168, 2112},
+};
+
+static void add(struct tool_work *work, const sgl_jit_kernel_spec *spec) {
+  for (size_t i = 0; i < work->count; i++) {
+    const sgl_jit_kernel_spec *s = &work->specs[i];
+    if (s->op == spec->op && s->n == spec->n && s->k == spec->k && s->output_dtype == spec->output_dtype)
+      return;
+  }
+  work->specs = tool_realloc(work->specs, (work->count + 1) * sizeof *work->specs);
+  work->specs[work->count++] = *spec;
+}
+
+static void add_model(struct tool_work *work, const char *name) {
+  for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+    if (strcmp(models[i].name, name) == 0) {
+      const struct model *m = &models[i];
+      add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_ROUTER_GEMM, m->experts, m->hidden, SGL_JIT_DTYPE_FLOAT32});
+      add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_FUSED_A_GEMM, m->latent, m->hidden, SGL_JIT_DTYPE_BFLOAT16});
+      return;
+    }
+  tool_usage("--model '%s': deepseek-v3 or kimi-k2 is needed; name the kernels of another model one by one", name);
+}
+
+/* The words of a line, without its comment: one, or none. */
+static void add_line(struct tool_work *work, const char *file, size_t number, char *line) {
+  char why[256];
+  sgl_jit_kernel_spec spec;
+  line[strcspn(line, "#\r\n")] = '\0';
+  char *rest = line, *word = NULL;
+  for (char *next; (next = strsep(&rest, " \t")) != NULL;)
+    if (*next && word)
+      tool_usage("%s:%zu: one SPEC on each line is needed, got another one: %s", file, number, next);
+    else if (*next)
+      word = next;
+  if (!word)
+    return;
+  if (jit_spec_parse(word, &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)
+    tool_usage("%s:%zu: %s", file, number, why);
+  add(work, &spec);
+}
+
+static void add_file(struct tool_work *work, const char *path) {
+  bool standard = strcmp(path, "-") == 0;
+  const char *shown = standard ? "standard input" : path;
+  FILE *file = standard ? stdin : fopen(path, "r");
+  char *line = NULL;
+  size_t size = 0, number = 0;
+  ssize_t length;
+  if (!file)
+    tool_usage("--file %s: %s", path, strerror(errno));
+  errno = 0;
+  while ((length = getline(&line, &size, file)) >= 0) {
+    number++;
+    if (strlen(line) != (size_t)length)
+      tool_usage("%s:%zu: a NUL byte: this is no text", shown, number);
+    add_line(work, shown, number, line);
+  }
+  if (ferror(file) || !feof(file))
+    tool_usage("%s: %s", shown, strerror(errno));
+  free(line);
+  if (!standard)
+    fclose(file);
+}
+
+struct tool_work tool_work(const struct tool_options *options) {
+  struct tool_work work = {NULL, 0};
+  char why[256];
+  for (size_t i = 0; i < options->models.count; i++)
+    add_model(&work, options->models.list[i]);
+  for (size_t i = 0; i < options->files.count; i++)
+    add_file(&work, options->files.list[i]);
+  for (size_t i = 0; i < options->specs.count; i++) {
+    sgl_jit_kernel_spec spec;
+    if (jit_spec_parse(options->specs.list[i], &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)
+      tool_usage("%s", why);
+    add(&work, &spec);
+  }
+  if (work.count == 0 && options->files.count == 0)
+    tool_usage("%s needs a SPEC, --model or --file; see sgl-jit %s --help", options->command, options->command);
+  return work;
+}
+
+void tool_check_targets(const struct tool_options *options) {
+  for (size_t i = 0; i < options->targets.count; i++) {
+    const char *target = options->targets.list[i];
+    int major, minor;
+    char with[40];
+    snprintf(with, sizeof with, "%.30sa", target);
+    if (!jit_target_parse(target, &major, &minor) && jit_target_parse(with, &major, &minor))
+      tool_usage("--target '%s': on such a GPU the library looks for %s: give that", target, with);
+    if (!jit_target_parse(target, &major, &minor))
+      tool_usage("--target '%s': a name like sm_90a is needed; see sgl-jit %s --help", target, options->command);
+    if (major < JIT_MIN_MAJOR)
+      tool_usage("--target '%s': GPUs older than sm_80 cannot run these kernels", target);
+    for (size_t k = 0; k < i; k++)
+      if (strcmp(options->targets.list[k], target) == 0)
+        tool_usage("--target '%s': named twice", target);
+  }
+}
