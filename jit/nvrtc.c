@@ -25,7 +25,13 @@ enum {
   NVRTC_OUT_OF_MEMORY = 1,
   NVRTC_BUILTIN_OPERATION_FAILURE = 7, /* libnvrtc-builtins is missing */
 };
-enum { OLDEST_MAJOR = 12, NEWEST_MAJOR = 13, MAX_ARCHS = 64, PATH_SIZE = 4096 };
+enum {
+  OLDEST_MAJOR = 12,
+  NEWEST_MAJOR = 13,
+  MINIMAL_SINCE = 1204, /* release notes of CUDA 12.4; saves 15 ms of a compile */
+  MAX_ARCHS = 64,
+  PATH_SIZE = 4096
+};
 
 #define NVRTC_FUNCTIONS(X)                                                                                             \
   X(nvrtcVersion, nvrtcResult, (int *major, int *minor))                                                               \
@@ -365,11 +371,13 @@ sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, 
   static const char *const header_names[] = {"device.cuh"};
   const char *const headers[] = {jit_text_device};
   char architecture[48];
-  const char *options[sizeof plan->options / sizeof plan->options[0] + 2];
+  const char *options[sizeof plan->options / sizeof plan->options[0] + 3];
   int count = 0;
   snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", target->name);
   options[count++] = architecture;
   options[count++] = "--std=c++17";
+  if (compiler->major * 100 + compiler->minor >= MINIMAL_SINCE) /* no declarations of textures and the CUDA runtime */
+    options[count++] = "--minimal";
   for (int i = 0; i < plan->option_count; i++)
     options[count++] = plan->options[i];
 

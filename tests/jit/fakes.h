@@ -31,7 +31,9 @@ struct fake_nvrtc {
   int idle;               /* for measurements: compiles to something that only an idle driver takes for code */
   _Atomic int asked;      /* calls of nvrtcVersion: how often it was opened */
   _Atomic int compiled;   /* calls of nvrtcCompileProgram */
-  char options[512];      /* of the last one, with blanks between */
+  /* Descriptors, or 0. A compile writes a byte to the first when it begins, and then waits for one from the second. */
+  int told, held;
+  char options[512]; /* of the last one, with blanks between */
 };
 
 /* The fake driver's constructor, where the environment variable SGL_TEST_HOLD_LOAD names two descriptors ("5 8"):

@@ -6,8 +6,10 @@
 #include "fakes.h"
 #include "sgl_kernel_jit/sgl_kernel_jit.h"
 #include "tests/unit.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +197,49 @@ HELPER void in_child(void (*body)(void)) {
   waitpid(pid, &status, 0);
   CU_ASSERT(WIFEXITED(status));
   CU_ASSERT_EQUAL(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+/* A process of its own that ends with what `body` returns. */
+HELPER pid_t start_process(int (*body)(void *), void *argument) {
+  fflush(stdout);
+  fflush(stderr);
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(body(argument));
+  return pid;
+}
+
+/* Its exit status, or minus the number of the signal that ended it. */
+HELPER int end_process(pid_t pid) {
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Waits for `count` bytes from a pipe; false when they have not come after 20 s. */
+HELPER bool heard(int pipe_end, int count) {
+  char byte;
+  for (int i = 0; i < count; i++) {
+    struct pollfd p = {.fd = pipe_end, .events = POLLIN};
+    if (poll(&p, 1, 20000) != 1 || read(pipe_end, &byte, 1) != 1)
+      return false;
+  }
+  return true;
+}
+
+/* The files of a folder whose names begin with a prefix ("": all); the first one's path in `first`. */
+HELPER int files_with(const char *folder, const char *prefix, struct path *first) {
+  int count = 0;
+  DIR *d = opendir(folder);
+  for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+      continue;
+    if (count++ == 0 && first)
+      *first = path_in(folder, e->d_name);
+  }
+  if (d)
+    closedir(d);
+  return count;
 }
 
 /* --- the fakes --- */

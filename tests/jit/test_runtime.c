@@ -1,74 +1,9 @@
 /* The CUDA backend on the fake driver and compiler: what is called and how often, what each failure gives, contexts,
  * capture, forks, threads, and where NVRTC is searched. Every case has a child of its own. */
+#include "cases.h"
 #include "jit/internal.h"
-#include "support.h"
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-
-static struct fakes fakes;
-static struct path folder; /* the cache of the case */
-
-/* A small call: its kernel is compiled once for the whole suite, and kept by the fake compiler. */
-static struct gemm router_call(void) {
-  struct gemm g = {.f32 = true, .cuda = true, .tokens = 3, .n = 8, .k = 256};
-  gemm_make(&g, true);
-  return g;
-}
-
-static struct gemm fused_call(int tokens, int k) {
-  struct gemm g = {.fused = true, .cuda = true, .tokens = tokens, .n = 16, .k = k};
-  gemm_make(&g, true);
-  return g;
-}
-
-#define RETURNS(g, status_wanted, text)                                                                                \
-  do {                                                                                                                 \
-    CU_ASSERT_EQUAL(gemm_run(&(g)), status_wanted);                                                                    \
-    UNIT_STRINGS((g).message, text);                                                                                   \
-  } while (0)
-#define WORKS(g)                                                                                                       \
-  do {                                                                                                                 \
-    RETURNS(g, SGL_JIT_OK, "");                                                                                        \
-    CU_ASSERT_EQUAL(gemm_wrong(&(g), 1e-6), 0);                                                                        \
-  } while (0)
-
-static int launches(void) {
-  return fakes.count("cuLaunchKernel");
-}
-
-static const char *driver_name;
-static void (*case_body)(void);
-
-/* In the child: the parent never loads a fake, which would be there for all later cases. */
-static void body_with_fakes(void) {
-  fakes = use_fakes(driver_name);
-  case_body();
-}
-
-static void in_child_with_fakes(const char *driver, void (*body)(void)) {
-  driver_name = driver;
-  case_body = body;
-  in_child(body_with_fakes);
-}
-
-static void start_cache(void) {
-  folder = make_temporary();
-  setenv("SGL_KERNEL_JIT_CACHE_DIR", folder.text, 1);
-}
-
-static void run_case(const char *driver, void (*body)(void)) {
-  start_cache();
-  in_child_with_fakes(driver, body);
-  remove_tree(folder);
-}
-
-#define CASE(name)                                                                                                     \
-  static void name##_body(void);                                                                                       \
-  static void name(void) {                                                                                             \
-    run_case("fake_cuda.so", name##_body);                                                                             \
-  }                                                                                                                    \
-  static void name##_body(void)
 
 /* --- what a call costs --- */
 
@@ -79,7 +14,7 @@ CASE(hot_path) {
   WORKS(g);
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
   UNIT_STRINGS(fakes.nvrtc->options,
-               "--gpu-architecture=sm_90a --std=c++17 -DN=8 -DK=256 -DROWS=1 -DOUTPUT_F32=1 -DWARPS=1");
+               "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DROWS=1 -DOUTPUT_F32=1 -DWARPS=1");
   CU_ASSERT_EQUAL(fakes.cuda->grid[0], 8);
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 1);
   CU_ASSERT_EQUAL(fakes.cuda->block[0], 32);
@@ -530,16 +465,9 @@ static void cache_across_processes(void) {
   in_child_with_fakes("fake_cuda.so", first_process);
 }
 
-/* The only file of the cache, or none. */
+/* The only entry of the cache, or none. */
 static bool only_entry(struct path *entry) {
-  int count = 0;
-  DIR *d = opendir(folder.text);
-  for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-    if (e->d_name[0] != '.' && ++count)
-      *entry = path_in(folder.text, e->d_name);
-  if (d)
-    closedir(d);
-  return count == 1;
+  return files_with(folder.text, "dsv3_", entry) == 1;
 }
 
 CASE(refused_is_not_kept) {
