@@ -85,6 +85,8 @@ sgl_jit_status jit_cache_write(const char *key, const struct jit_image *image, s
   size_t size = 0;
   jit_folder_find(JIT_FOLDER_CACHE, &folder);
   int opened = jit_folder_open(&folder, true);
+  if (!folder.path[0])
+    return jit_fail(m, SGL_JIT_ERROR_CACHE, "there is no cache folder: %s", folder.problem);
   if (opened < 0)
     return jit_fail(m, SGL_JIT_ERROR_CACHE, "the cache folder %s (%s) cannot be used: %s", folder.path, folder.source,
                     folder.problem);

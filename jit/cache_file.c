@@ -114,13 +114,18 @@ static int open_path(const char *path) {
   return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void make_path(char *path) {
+/* The folder and those above it; returned opened. */
+static int make_path(char *path) {
   for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
     mkdir(path, 0700);
     *slash = '/';
   }
-  mkdir(path, 0700);
+  int made = mkdir(path, 0700), problem = errno;
+  int opened = open_path(path);
+  if (made != 0 && opened < 0 && errno == ENOENT) /* why it could not be made says more */
+    errno = problem;
+  return opened;
 }
 
 int jit_folder_open(struct jit_folder *folder, bool create) {
@@ -130,10 +135,8 @@ int jit_folder_open(struct jit_folder *folder, bool create) {
   if (!folder->path[0])
     return -1;
   int opened = open_path(folder->path);
-  if (opened < 0 && create && folder->kind == JIT_FOLDER_CACHE) {
-    make_path(folder->path);
-    opened = open_path(folder->path);
-  }
+  if (opened < 0 && create && folder->kind == JIT_FOLDER_CACHE)
+    opened = make_path(folder->path);
   folder->missing = opened < 0 && errno == ENOENT;
   if (opened < 0 && (!folder->missing || create))
     problem = (errno == ENOTDIR || errno == ELOOP) && lstat(folder->path, &s) == 0 && S_ISLNK(s.st_mode)

@@ -478,7 +478,7 @@ static void nowhere_to_write(void) {
   longest[0] = '/';
   longest[19999] = '\0';
   setenv("SGL_KERNEL_JIT_CACHE_DIR", longest, 1);
-  WRITE_FAILS("op", "the path that comes from SGL_KERNEL_JIT_CACHE_DIR is too long");
+  WRITE_FAILS("op", "there is no cache folder: the path that comes from SGL_KERNEL_JIT_CACHE_DIR is too long");
   CU_ASSERT(!has("op", "code"));
   free(longest);
   CU_ASSERT_EQUAL(files_with(folder.text, "", NULL), 1);
@@ -684,13 +684,13 @@ static void lock_excludes(void) {
 
 struct holder {
   int told[2];
-  bool forks, removes;
+  bool forks, waits;
 };
 
 /* Takes the lock, says so, and lives until it is killed; so does a child that it has forked meanwhile. */
 static int hold_lock(void *argument) {
   struct holder *h = argument;
-  int lock = jit_cache_lock(key_of("op").text, 0);
+  int lock = jit_cache_lock(key_of("op").text, h->waits ? 20000 : 0);
   pid_t child = 0;
   if (h->forks && (child = fork()) == 0)
     for (;;)
@@ -746,6 +746,24 @@ static void lock_file_removed(void) {
   jit_cache_unlock(lock);
   put("op", "code");
   CU_ASSERT(has("op", "code"));
+  /* Who holds the lock removes its file: whoever waited for it makes another one, and holds that. */
+  struct path file;
+  struct holder waiter = {.waits = true};
+  pid_t child;
+  lock = jit_cache_lock(key_of(op).text, 0);
+  CU_ASSERT_EQUAL_FATAL(pipe(waiter.told), 0);
+  pid_t pid = start_process(hold_lock, &waiter);
+  usleep(30000);
+  CU_ASSERT_EQUAL(own_file(op, &file), 0);
+  CU_ASSERT_EQUAL(unlink(file.text), 0);
+  jit_cache_unlock(lock);
+  CU_ASSERT_EQUAL(read(waiter.told[0], &child, sizeof child), sizeof child);
+  CU_ASSERT_EQUAL(own_file(op, &file), 0);
+  CU_ASSERT_EQUAL(end_process(start_process(try_lock, op)), 0);
+  kill(pid, SIGKILL);
+  end_process(pid);
+  close(waiter.told[0]);
+  close(waiter.told[1]);
   remove_tree(folder);
 }
 
