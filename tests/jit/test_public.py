@@ -101,9 +101,74 @@ def torch_cuda(folder):
     equal(run(missing, "cuda-router", env=dict(environment, LD_PRELOAD=str(folder / "loader.so"))), "ok\n")
 
 
+PREBUILT_USER = """
+import ctypes, os, sys
+class Spec(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_int), ("n", ctypes.c_int64), ("k", ctypes.c_int64), ("output_dtype", ctypes.c_int)]
+jit = ctypes.CDLL(sys.argv[1])
+spec = Spec(0, 8, 256, 1)
+text = ctypes.create_string_buffer(500)
+if sys.argv[2] == "compile":
+    status = jit.sgl_jit_compile(ctypes.byref(spec), b"sm_90a", text, ctypes.sizeof(text))
+else:
+    if sys.argv[2] == "elsewhere":
+        os.chdir("/")
+    status = jit.sgl_jit_warm(ctypes.byref(spec), 0, text, ctypes.sizeof(text))
+counters = (ctypes.c_uint64 * 2)()
+jit.sgl_jit_get_counters(counters, ctypes.sizeof(counters))
+print(status, counters[0], counters[1], text.value.decode()[:59])
+"""
+
+
+def prebuilt(folder):
+    """A machine without NVRTC: the kernels lie beside the library, wherever that is, and nothing is written."""
+    (FAKES / "emulated").mkdir(exist_ok=True)
+    library = folder / "somewhere" / "libsgl_kernel_jit.so"
+    cubins = library.parent / "sgl-kernel-jit-cubins"
+    cubins.mkdir(parents=True)
+    shutil.copy(LIBRARY, library)
+    shutil.copy(FAKES / "fake_cuda.so", folder / "libcuda.so.1")
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(folder), SGL_KERNEL_JIT_NVRTC=str(FAKES / "fake_nvrtc.so"),
+                       SGL_KERNEL_JIT_CACHE_DIR=str(cubins), SGL_TEST_STORE=str(FAKES / "emulated"))
+    environment.pop("SGL_KERNEL_JIT_PREBUILT_DIR", None)
+
+    def use(path, how, **more):
+        return run(sys.executable, "-c", PREBUILT_USER, path, how, env=dict(environment, **more), cwd=library.parent)
+
+    equal(use(library, "compile"), "0 0 0 \n")
+    assert len(list(cubins.glob("dsv3_router_gemm-*"))) == 1
+    cache = folder / "cache"
+    alone = dict(SGL_KERNEL_JIT_NVRTC="/nonexistent", SGL_KERNEL_JIT_CACHE_DIR=str(cache))
+    none = "4 0 0 sgl_jit_warm: SGL_KERNEL_JIT_NVRTC names no usable library:\n"
+    equal(use(library, "warm", **alone), "0 0 1 \n")
+    assert not cache.exists()
+    equal(use("./libsgl_kernel_jit.so", "warm", **alone), none)  # what that path means changes with the working folder
+    equal(use("./libsgl_kernel_jit.so", "elsewhere", **alone), none)
+    equal(use(LIBRARY, "warm", **alone), none)
+    equal(use(LIBRARY, "warm", **alone, SGL_KERNEL_JIT_PREBUILT_DIR=str(cubins)), "0 0 1 \n")
+    equal(use(library, "warm", **alone, SGL_KERNEL_JIT_PREBUILT_DIR=str(folder)), none)  # it is instead, not as well
+    library.parent.joinpath("real").mkdir()
+    cubins.rename(library.parent / "real" / "cubins")
+    cubins.symlink_to("real/cubins")
+    equal(use(library, "warm", **alone), none)
+    cubins.unlink()
+    (library.parent / "real" / "cubins").rename(cubins)
+    cubins.chmod(0o777)
+    equal(use(library, "warm", **alone), none)
+    cubins.chmod(0o755)
+    equal(use(library, "warm", **alone), "0 0 1 \n")
+    if os.geteuid() == 0:  # they may belong to whoever the library belongs to, and to no other user
+        entry, = cubins.glob("dsv3_*")
+        for path in (cubins, entry):
+            os.chown(path, 12345, 12345)
+        equal(use(library, "warm", **alone), none)
+        os.chown(library, 12345, 12345)
+        equal(use(library, "warm", **alone), "0 0 1 \n")
+
+
 def main():
     passed = failed = 0
-    for test in (exports, dependencies, prints_nothing, c_header, torch_cpu, torch_cuda):
+    for test in (exports, dependencies, prints_nothing, c_header, torch_cpu, torch_cuda, prebuilt):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 test(pathlib.Path(folder))
