@@ -74,7 +74,8 @@ static const char pack_help[] =
     "options:\n" TARGET_HELP "  -o, --output DIR      the folder\n" WORK_OPTIONS HELP_OPTION "\n" EXIT_STATUS "\n"
     "examples:\n"
     "  sgl-jit pack --target sm_90a,sm_100a --output sgl-kernel-jit-cubins --model deepseek-v3\n"
-    "  sgl-jit pack --target sm_80 -o sgl-kernel-jit-cubins dsv3_router_gemm:256x7168:float32\n";
+    "  sgl-jit pack --target sm_80 -o sgl-kernel-jit-cubins dsv3_router_gemm:256x7168:float32\n"
+    "  SGL_KERNEL_JIT_PREBUILT_DIR=$PWD/sgl-kernel-jit-cubins sgl-jit verify\n";
 
 static const char list_help[] = "usage: sgl-jit list [OPTION]...\n"
                                 "\n"

@@ -297,13 +297,16 @@ static void prune_entries(struct prune *p) {
   }
 }
 
-/* Holding its lock, so that no process that compiles loses it: see cache_lock.c. */
+/* Holding its lock, so that no process that compiles loses it: see cache_lock.c. While it is held, the name stays that
+ * of the locked file. */
 static void prune_lock(struct prune *p, const char *name) {
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  struct stat locked, named;
   int file = openat(p->folder.opened, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0)
     return;
-  if (fcntl(file, F_SETLK, &whole) == 0)
+  if (fcntl(file, F_SETLK, &whole) == 0 && fstat(file, &locked) == 0 &&
+      fstatat(p->folder.opened, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && locked.st_ino == named.st_ino)
     remove_file(p, name, 0, "an unused lock");
   close(file);
 }

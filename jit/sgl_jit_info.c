@@ -93,6 +93,8 @@ static void keep_tried(void *user, const char *place, const char *path, const ch
   facts->tried = tool_realloc(facts->tried, (facts->tried_count + 1) * sizeof *facts->tried);
   if (problem && path && strncmp(problem, path, length) == 0 && strncmp(problem + length, ": ", 2) == 0)
     problem += length + 2; /* dlerror repeats it */
+  if (problem && strcmp(problem, "cannot open shared object file: No such file or directory") == 0)
+    problem = "not there";
   facts->tried[facts->tried_count++] = (struct tried){place, copy(path), copy(problem)};
 }
 
@@ -139,10 +141,12 @@ static void look_at_nvrtc(struct facts *facts) {
   facts->nvrtc_found = jit_compiler_search(version, keep_tried, facts, m) == SGL_JIT_OK &&
                        jit_compiler(version, &compiler, m) == SGL_JIT_OK;
   if (!facts->nvrtc_found) {
-    advise(facts,
-           "without NVRTC only kernels that are in the cache or in the folder beside the library can be used: "
-           "install NVRTC 12 or 13 (pip install nvidia-cuda-nvrtc, or the CUDA toolkit), set CUDA_HOME, or name the "
-           "file in SGL_KERNEL_JIT_NVRTC");
+    advise(
+        facts,
+        "without NVRTC only kernels that are in the cache or in the folder beside the library can be used: install the "
+        "CUDA toolkit's, set CUDA_HOME, or name the file in SGL_KERNEL_JIT_NVRTC; that of a Python package is "
+        "nvidia/cu13/lib/libnvrtc.so.13 (nvidia-cuda-nvrtc) or nvidia/cuda_nvrtc/lib/libnvrtc.so.12 "
+        "(nvidia-cuda-nvrtc-cu12) in site-packages");
     return;
   }
   facts->nvrtc_problem[0] = '\0';
@@ -281,11 +285,11 @@ static void tell(const struct facts *facts) {
   tell_nvrtc(facts);
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++)
     tool_print_folder(&facts->folders[kind]);
-  for (int i = 0; i < VARIABLES; i++) {
+  for (int i = 0, told = 0; i < VARIABLES; i++) {
     const char *value = getenv(variables[i]);
     if (value) {
-      tool_print(variables[i], PLAIN, 0);
-      putchar('=');
+      tool_print(told++ ? "" : "environment", PLAIN, 13);
+      printf("%s=", variables[i]);
       tool_print(value, PLAIN, 0);
       putchar('\n');
     }

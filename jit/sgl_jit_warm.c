@@ -201,9 +201,8 @@ static bool may_replace(const char *path) {
   while (good && jit_folder_next(list, &file)) {
     good = file.kind == JIT_FILE_ENTRY && S_ISREG(file.stat.st_mode);
     if (!good)
-      tool_error("--output %s: not replaced, since it has '%s', which pack did not write; name another folder, or "
-                 "remove this one",
-                 path, file.name);
+      tool_error("--output %s: not replaced, since it has '%s', which pack did not write; name another folder", path,
+                 file.name);
   }
   if (list)
     closedir(list);

@@ -326,6 +326,21 @@ def test_warm_for_a_target():
         contains(p.run("verify").out, "\n4 ok, 0 of other versions, 0 bad\n")
 
 
+def test_warm_replaces_what_is_bad():
+    with Place().real() as p:
+        names = fill(p)
+        name = entry_for(p.cache, ROUTER, "sm_90a")[0].name
+        good = (p.cache / name).read_bytes()
+        (p.cache / name).write_bytes(good[:-1])
+        contains(p.run("warm", "--target", "sm_90a", ROUTER).out, "compiled in")
+        equal((p.cache / name).read_bytes() == good, True)
+        (p.cache / name).unlink()
+        (p.cache / name).symlink_to(p.path / "elsewhere")
+        contains(p.run("warm", "--target", "sm_90a", ROUTER).out, "compiled in")
+        equal(((p.cache / name).is_symlink(), (p.path / "elsewhere").exists(), p.entries()), (False, False, names))
+        contains(p.run("warm", "--target", "sm_90a", ROUTER).out, "cached")
+
+
 def test_models():
     with Place().real() as p:
         out = p.run("warm", "--target", "sm_90a", "--model", "deepseek-v3").out
@@ -452,6 +467,19 @@ def test_pack_where_names_cannot_be_exchanged():
         second = p.entries(p.path / "out")
         equal((len(first), len(second), first != second), (1, 1, True))
         equal([x.name for x in p.path.glob("out*")], ["out"])
+
+
+def test_two_packs_at_once():
+    """Both are whole: one of them is there in the end, and nothing else."""
+    with Place().fake_nvrtc() as p:
+        for existing in (False, True):
+            running = [subprocess.Popen([TOOL, "pack", "--target", "sm_90a", "-o", p.path / "out", spec], env=p.env,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for spec in (ROUTER, FUSED) * 3]
+            errors = [process.communicate()[1].decode() for process in running]
+            equal([e for e in errors if e and "out: cannot put it in place: File exists; nothing was changed" not in e], [])
+            equal(len(p.entries(p.path / "out")), 1)
+            equal([x.name for x in p.path.iterdir()], ["out"])
+            equal(existing and any(errors), False)
 
 
 def test_pack_refuses():
@@ -909,14 +937,14 @@ def test_info_where_everything_is_missing():
         equal((facts["driver"]["version"], facts["devices"], facts["nvrtc"]["version"], facts["nvrtc"]["path"]), (None, [], None, None))
         contains(facts["driver"]["problem"], "libcuda.so.1")
         equal(facts["nvrtc"]["tried"], [{"place": "SGL_KERNEL_JIT_NVRTC", "path": "/nowhere/libnvrtc.so.13",
-                                         "problem": "cannot open shared object file: No such file or directory"}])
+                                         "problem": "not there"}])
         equal([f["path"] for f in facts["folders"]], [None, None])
         advice = "\n".join(facts["advice"])
         contains(advice, "no GPU can be used here", "without NVRTC only", "the cache folder is not used",
                  "SGL_KERNEL_JIT_CACHEDIR is set, but no variable of this version", "SGL_KERNEL_JIT_BACKEND is 'gpu', so every call fails")
         equal(facts["backend"], "invalid")
         equal([line[8:] for line in text.splitlines() if line.startswith("advice: ")], facts["advice"])
-        contains(text, "SGL_KERNEL_JIT_NVRTC: /nowhere/libnvrtc.so.13: cannot open shared object file")
+        contains(text, "SGL_KERNEL_JIT_NVRTC: /nowhere/libnvrtc.so.13: not there\n")
 
 
 def test_info_on_the_search_for_nvrtc():
@@ -969,6 +997,19 @@ def test_info_on_the_library():
         facts = json.loads(done.stdout)
         equal((done.returncode, facts["library"]["path"]), (0, None))
         contains(facts["advice"][0], "libsgl_kernel_jit.so.0 was not found: install it beside sgl-jit")
+
+
+def test_info_knows_every_variable():
+    """Those that the library reads; a new one belongs into the list in jit/sgl_jit_info.c."""
+    read = set()
+    for source in (ROOT / "jit").glob("*.c"):
+        if not source.name.startswith("sgl_jit"):
+            read |= set(re.findall(r'"((?:SGL_KERNEL_JIT|CUDA|XDG|TRTLLM|TORCH)_[A-Z_]+|HOME)"', source.read_text()))
+    equal({"SGL_KERNEL_JIT_NVRTC", "CUDA_HOME", "HOME"} - read, set())
+    with Place().no_nvrtc() as p:
+        facts, text = info(p, **{name: "/x" for name in read})
+        equal(sorted(read - set(facts["environment"])), [])
+        equal([line for line in facts["advice"] if "no variable of this version" in line], [])
 
 
 def test_strange_bytes_in_names():
