@@ -84,6 +84,62 @@ CASE(sixteen_processes) {
   CU_ASSERT_EQUAL(files_with(folder.text, "", NULL), 4); /* and the two locks */
 }
 
+/* The same with the real NVRTC, whose cubins the fake driver loads. */
+static int opens_nvrtc(void *argument) {
+  const struct jit_compiler *compiler;
+  (void)argument;
+  return jit_compiler(13000, &compiler, (struct jit_message){NULL, 0, NULL}) == SGL_JIT_OK;
+}
+
+/* The installed one, or the one that `make deps` has put into the build folder. */
+static bool use_real_nvrtc(void) {
+  static const char *const files[] = {"cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"};
+  const char *build = getenv("BUILD_DIR");
+  unsetenv("SGL_KERNEL_JIT_NVRTC");
+  if (end_process(start_process(opens_nvrtc, NULL)) == 1)
+    return true;
+  for (int i = 0; build && i < 4; i++) { /* a variant's folder lies below the one with the dependencies */
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%sdeps/nvrtc/nvidia/%s", build, i / 2 ? "../" : "", files[i % 2]);
+    setenv("SGL_KERNEL_JIT_NVRTC", path, 1);
+    if (access(path, R_OK) == 0 && end_process(start_process(opens_nvrtc, NULL)) == 1)
+      return true;
+  }
+  unsetenv("SGL_KERNEL_JIT_NVRTC");
+  return false;
+}
+
+static int warms_router(void *argument) {
+  (void)argument;
+  char message[512];
+  sgl_jit_status status = sgl_jit_warm(&router_spec, 0, message, sizeof message);
+  if (status != SGL_JIT_OK)
+    fprintf(stderr, "  %s\n", message);
+  return status == SGL_JIT_OK ? (int)counters().compiles : WRONG;
+}
+
+static int warm_with_fake_driver(void *argument) {
+  return dlopen(path_in(own_folder(), "fake_cuda.so").text, RTLD_NOW) ? warms_router(argument) : WRONG;
+}
+
+static void sixteen_processes_and_nvrtc(void) {
+  enum { PROCESSES = 16 };
+  pid_t pids[PROCESSES];
+  int compiled = 0;
+  if (!use_real_nvrtc()) {
+    UNIT_SKIP("no NVRTC");
+    return;
+  }
+  start_cache();
+  for (int i = 0; i < PROCESSES; i++)
+    pids[i] = start_process(warm_with_fake_driver, NULL);
+  for (int i = 0; i < PROCESSES; i++)
+    compiled += end_process(pids[i]);
+  CU_ASSERT_EQUAL(compiled, 1);
+  CU_ASSERT_EQUAL(files_with(folder.text, "dsv3_", NULL), 1);
+  remove_tree(folder);
+}
+
 /* The one that compiles is killed; one of those that wait goes on. */
 CASE(killed_while_compiling) {
   hold_compiles();
@@ -697,6 +753,7 @@ static void counted(void) {
   { #name, name }
 static const struct unit_test tests[] = {
     TEST(sixteen_processes),
+    TEST(sixteen_processes_and_nvrtc),
     TEST(killed_while_compiling),
     TEST(failed_compile_lets_others_try),
     TEST(threads_wait_for_their_own_kernel),
