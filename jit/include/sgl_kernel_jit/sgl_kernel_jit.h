@@ -19,8 +19,14 @@
  *                             libnvrtc.so.13 or .12 by name, CUDA_HOME, CUDA_PATH, /usr/local/cuda*
  *   SGL_KERNEL_JIT_CACHE_DIR  folder of compiled kernels; otherwise XDG_CACHE_HOME/sgl-kernel-jit, else
  *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder belongs to the
- *                             effective user and nobody else may write it; without one, kernels are kept in memory. To
- *                             have all kernels compiled anew, as by a newer NVRTC, remove it: it may go at any time. */
+ *                             effective user and nobody else may write it; without one, kernels are kept in memory. Of
+ *                             the processes that need a kernel at the same time one compiles it, and the others wait
+ * for that, at most 30 s. To have all kernels compiled anew, as by a newer NVRTC, remove it: it may go at any time.
+ *   SGL_KERNEL_JIT_PREBUILT_DIR  folder of kernels that were compiled elsewhere (sgl-jit pack); otherwise
+ *                             sgl-kernel-jit-cubins beside this library's file. Looked at after the cache, never
+ *                             written. Used only if the path is absolute and the folder belongs to root, the effective
+ *                             user or the owner of this library's file, and nobody else may write it.
+ *   SGL_KERNEL_JIT_MONITOR    off | warn | error, see sgl_jit_set_monitor */
 #ifndef SGL_KERNEL_JIT_H
 #define SGL_KERNEL_JIT_H
 
