@@ -20,8 +20,9 @@
  *   SGL_KERNEL_JIT_CACHE_DIR  folder of compiled kernels; otherwise XDG_CACHE_HOME/sgl-kernel-jit, else
  *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder belongs to the
  *                             effective user and nobody else may write it; without one, kernels are kept in memory. Of
- *                             the processes that need a kernel at the same time one compiles it, and the others wait
- * for that, at most 30 s. To have all kernels compiled anew, as by a newer NVRTC, remove it: it may go at any time.
+ *                             processes that need a kernel at the same time one compiles, the others wait (at most
+ *                             30 s). To have all kernels compiled anew, as by a newer NVRTC, remove the folder: it may
+ *                             go at any time.
  *   SGL_KERNEL_JIT_PREBUILT_DIR  folder of kernels that were compiled elsewhere (sgl-jit pack); otherwise
  *                             sgl-kernel-jit-cubins beside this library's file. Looked at after the cache, never
  *                             written. Used only if the path is absolute and the folder belongs to root, the effective
