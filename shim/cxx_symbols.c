@@ -19,7 +19,7 @@ SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused
 static void serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
                   void *output, const void *mat_a, const void *mat_b) {
   int saved = errno;
-  three_tensors *elsewhere = (three_tensors *)forward_find(forward, mangled);
+  three_tensors *elsewhere = (three_tensors *)forward_find(forward, mangled, site);
   if (elsewhere) {
     errno = saved;
     elsewhere(output, mat_a, mat_b);
@@ -38,8 +38,12 @@ static void serve(enum serve_kernel kernel, const char *mangled, struct forward 
                "the call",
                serve_name(kernel));
   }
-  errno = saved;
   if (!done)
+    elsewhere = (three_tensors *)forward_find(forward, mangled, NULL); /* somebody else may be able to */
+  errno = saved;
+  if (elsewhere)
+    elsewhere(output, mat_a, mat_b);
+  else if (!done)
     throw_error(serve_name(kernel), message);
 }
 

@@ -48,17 +48,23 @@ static void *search(const char *name) {
   return found;
 }
 
-void *forward_find(struct forward *forward, const char *name) {
+void *forward_find(struct forward *forward, const char *name, const void *site) {
   void *target = atomic_load_explicit(&forward->target, memory_order_acquire);
   if (target)
     return target;
-  uint64_t generation = loaded_generation();
-  if (atomic_load_explicit(&forward->searched, memory_order_acquire) == generation)
+  _Atomic(const void *) *known =
+      &forward->sites[((uintptr_t)site * UINT64_C(0x9e3779b97f4a7c15) >> 32) % FORWARD_SITES];
+  if (site && atomic_load_explicit(known, memory_order_relaxed) == site)
     return NULL;
-  target = search(name);
-  if (target)
+  uint64_t generation = loaded_generation();
+  if (atomic_load_explicit(&forward->searched, memory_order_acquire) != generation)
+    target = search(name);
+  if (target) {
     atomic_store_explicit(&forward->target, target, memory_order_release);
-  else
-    atomic_store_explicit(&forward->searched, generation, memory_order_release);
-  return target;
+    return target;
+  }
+  atomic_store_explicit(&forward->searched, generation, memory_order_release);
+  if (site)
+    atomic_store_explicit(known, site, memory_order_relaxed);
+  return NULL;
 }

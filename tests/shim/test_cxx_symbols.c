@@ -148,12 +148,49 @@ static void wheel_after_a_call(void) {
   EXPECT(world_router_done(&operands)); /* served here: there was nobody else */
   expect_forwarded(world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_LOCAL));
 }
+/* A site that was served before the wheel came goes on, until it would fail or another site has found the wheel. */
+static void same_site(bool fails_first) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  quiet();
+  struct world_operands operands;
+  world_router(&operands);
+  struct cxx_call call = prepare(world_cxx_router, &operands);
+  EXPECT(!world_throws(make_call, &call));
+  void *wheel = world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_LOCAL);
+  int *calls = wheel ? (int *)dlsym(wheel, "old_wheel_calls") : NULL;
+  memset(operands.output, 0, sizeof operands.output);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(calls && *calls == 0 && world_router_done(&operands));
+  if (!calls)
+    return;
+  if (fails_first) {
+    operands.tensor[2].broken = 1;
+    errno = 7;
+    EXPECT(!world_throws(make_call, &call));
+    EXPECT(errno == 7 && *calls == 1);
+    operands.tensor[2].broken = 0;
+  } else {
+    call.function(call.output, call.mat_a, call.mat_b);
+    EXPECT(*calls == 1);
+  }
+  make_call(&call);
+  EXPECT(*calls == 2);
+}
+static void site_that_fails(void) {
+  same_site(true);
+}
+static void another_site(void) {
+  same_site(false);
+}
+
 static void wheel_without_torch(void) {
   expect_forwarded(world_load("fake_old_wheel", "common_ops.abi3.so", RTLD_GLOBAL));
 }
 static void old_wheel(void) {
   world_child(wheel_before_the_call);
   world_child(wheel_after_a_call);
+  world_child(site_that_fails);
+  world_child(another_site);
   world_child(wheel_without_torch);
 }
 

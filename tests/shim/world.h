@@ -32,7 +32,7 @@ static int world_failures;
     }                                                                                                                  \
   } while (0)
 
-static void world_child(void (*f)(void)) {
+__attribute__((unused)) static void world_child(void (*f)(void)) {
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
