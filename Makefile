@@ -3,6 +3,7 @@
 #   make              build the libraries and commands into build/
 #   make run          build, then show the main job done on tests/sample
 #   make check        build, then run every test suite that can run here (also under sanitizers)
+#   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
@@ -186,10 +187,12 @@ $(B)/lib/%.a:
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # tests/MODULE/test_NAME.c      a CUnit program (tests/unit.h), linked with the module's archive
+# tests/bench/bench_NAME.c|py a benchmark, not a test: linked with the libraries, run by `make bench`
 # tests/MODULE/fake_NAME.c|cc   a stand-in shared library, built to $(B)/tests/MODULE/fake_NAME.so
 # tests/MODULE/test_NAME.py|sh  a script; finds everything through the environment variable BUILD_DIR
 
 UNIT := $(patsubst %.c,$(B)/%,$(wildcard tests/catalog/test_*.c tests/jit/test_*.c tests/shim/test_*.c tests/scanner/test_*.c))
+BENCH := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 GPU := $(patsubst %.c,$(B)/%,$(wildcard tests/gpu/test_*.c))
 FAKES := $(patsubst %,$(B)/%.so,$(basename $(wildcard tests/*/fake_*.c tests/*/fake_*.cc)))
 
@@ -230,6 +233,10 @@ check: tests
 
 run: all
 	sh tests/sample/run.sh $(B)
+
+bench: $(LIBS) $(BENCH) $(FAKES)
+	@status=0; for program in $(BENCH); do $$program || status=1; done; \
+	$(PYTHON) tests/bench/bench_python.py $(B) || status=1; exit $$status
 
 gpu-check: $(LIBS) $(GPU)
 	$(PYTHON) tests/check.py --build $(B) --gpu -v
