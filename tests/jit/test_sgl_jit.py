@@ -816,18 +816,19 @@ def test_prune_by_size():
         names = fill(p)
         now = time.time()
         size = {n: (p.cache / n).stat().st_size for n in names}
-        for age, name in enumerate(names):  # the last of them is the oldest
-            os.utime(p.cache / name, (now - age * 3600, now - 86400))
+        newest = [names[i] for i in (2, 0, 3, 1)]  # of use; their writing says the reverse
+        for age, name in enumerate(newest):
+            os.utime(p.cache / name, (now - age * 3600, now - (9 - age) * 86400))
         p.run("prune", "--max-size", sum(size.values()))
         equal(p.entries(), names)
         p.run("prune", "--max-size", sum(size.values()) - 1)
-        equal(p.entries(), names[:3])
-        p.run("prune", "--max-size", size[names[0]] + size[names[1]])
-        equal(p.entries(), names[:2])
+        equal(p.entries(), sorted(newest[:3]))
+        p.run("prune", "--max-size", size[newest[0]] + size[newest[1]])
+        equal(p.entries(), sorted(newest[:2]))
         p.run("prune", "--max-size", "1G")
-        equal(p.entries(), names[:2])
+        equal(p.entries(), sorted(newest[:2]))
         done = p.run("prune", "--max-size", "0", "--dry-run")
-        equal(([line.split()[2] for line in done.out.splitlines()[:2]], p.entries()), (names[1::-1], names[:2]))
+        equal(([line.split()[2] for line in done.out.splitlines()[:2]], p.entries()), (newest[1::-1], sorted(newest[:2])))
         p.run("prune", "--max-size", "0K")
         equal(p.entries(), [])
 
