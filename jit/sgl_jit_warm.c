@@ -272,15 +272,15 @@ static bool remove_folder(const char *path) {
   return rmdir(path) == 0;
 }
 
-/* In one step, except on file systems that cannot exchange two names. Afterwards `left` is what was there before. */
+/* In one step, except on file systems whose renames know no flags. Afterwards `left` is what was there before. */
 static bool put_in_place(struct pack *pack) {
-  if (!pack->replaces)
-    return renameat2(AT_FDCWD, pack->made, AT_FDCWD, pack->path, RENAME_NOREPLACE) == 0 ||
-           (errno == EINVAL && rename(pack->made, pack->path) == 0);
-  if (renameat2(AT_FDCWD, pack->made, AT_FDCWD, pack->path, RENAME_EXCHANGE) == 0)
+  unsigned flags = pack->replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  if (renameat2(AT_FDCWD, pack->made, AT_FDCWD, pack->path, flags) == 0)
     return true;
   if (errno != EINVAL && errno != ENOSYS)
     return false;
+  if (!pack->replaces)
+    return rename(pack->made, pack->path) == 0;
   snprintf(pack->old, sizeof pack->old, "%s.old", pack->made);
   if (rename(pack->path, pack->old) != 0)
     return false;
