@@ -409,6 +409,8 @@ struct jit_kernel {
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
                           const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
                           struct jit_message m);
+/* jit_plan of a kernel that is named, as all below. */
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, struct jit_plan *plan);
 struct jit_cache_key {
   char text[768];
 };

@@ -368,13 +368,13 @@ static bool is_cached(const struct jit_cache_key *key) {
   return true;
 }
 
-static void plan_spec(const sgl_jit_kernel_spec *spec, struct jit_plan *plan) {
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, struct jit_plan *plan) {
   jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, plan);
 }
 
 struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target) {
   struct jit_plan plan;
-  plan_spec(spec, &plan);
+  jit_spec_plan(spec, &plan);
   return cache_key(spec, &plan, target);
 }
 
@@ -389,7 +389,7 @@ sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct ji
   jit_target_parse(target->name, &major, &minor);
   if (strcmp(jit_target_for(compiler, major, minor).name, target->name) != 0)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "this NVRTC does not know the target %s", target->name);
-  plan_spec(spec, &plan);
+  jit_spec_plan(spec, &plan);
   return jit_compile(compiler, (enum jit_op)spec->op, &plan, target, image, m);
 }
 

@@ -64,8 +64,7 @@ static bool check_ptx(const struct jit_image *image, const struct jit_plan *plan
 
 static bool check_image(const struct jit_image *image, const struct tool_entry *entry, char *why, size_t size) {
   struct jit_plan plan;
-  jit_plan((enum jit_op)entry->spec.op, (int)entry->spec.n, (int)entry->spec.k,
-           entry->spec.output_dtype == SGL_JIT_DTYPE_FLOAT32, &plan);
+  jit_spec_plan(&entry->spec, &plan);
   if (strncmp(entry->target, "compute_", 8) == 0)
     return check_ptx(image, &plan, why, size);
   elf_version(EV_CURRENT);

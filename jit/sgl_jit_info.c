@@ -195,6 +195,8 @@ static const char *const variables[] = {
     "SGL_KERNEL_JIT_PREBUILT_DIR",
     "SGL_KERNEL_JIT_NVRTC",
     "SGL_KERNEL_JIT_MONITOR",
+    "SGL_KERNEL_JIT_BATCH_INVARIANT",
+    "TRTLLM_ENABLE_PDL",
     "CUDA_HOME",
     "CUDA_PATH",
     "CUDA_VISIBLE_DEVICES",
