@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
+#include <chrono>
+#include <dlfcn.h>
 #include <sgl_kernel_jit/torch.h>
 
 extern "C" {
@@ -14,6 +16,7 @@ int32_t aoti_torch_library_impl(void *library, const char *name, void (*kernel)(
 int32_t aoti_torch_delete_tensor_object(void *tensor);
 
 int sgl_bench_register_c();
+double sgl_bench_context_query(int calls);
 }
 
 static void router(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
@@ -50,4 +53,17 @@ int sgl_bench_register_c() {
          aoti_torch_library_impl(cpu, "empty_c", empty_c) != 0 ||
          aoti_torch_library_init_impl("sgl_bench", "CUDA", __FILE__, __LINE__, &cuda) != 0 ||
          aoti_torch_library_impl(cuda, "empty_c", empty_c) != 0;
+}
+
+// What the JIT library asks the driver in every call beside the launch, in ns; negative without a driver or a context.
+double sgl_bench_context_query(int calls) {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto query = driver ? reinterpret_cast<int (*)(int *)>(dlsym(driver, "cuCtxGetDevice")) : nullptr;
+  int device;
+  if (!query || query(&device) != 0)
+    return -1;
+  auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls; i++)
+    query(&device);
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / calls;
 }

@@ -17,7 +17,8 @@ def compile(source, target, includes, libraries, jit_include, lib, flags=()):
 
 
 def load(lib, operators):
-    """Registers both sides. The warning of the first call goes to nobody, as where somebody has a hook; it stays on."""
+    """Registers both sides, and returns the library of operators.cc. The warning of the first call goes to nobody, as where
+    somebody has a hook; it stays on."""
     compat = ctypes.CDLL(os.path.join(lib, "libsgl_kernel_compat.so"))
     message = ctypes.create_string_buffer(1000)
     if compat.sgl_compat_register_ops(message, len(message)) != 0:
@@ -25,8 +26,11 @@ def load(lib, operators):
     load.hook = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda warning, user: 0)
     compat.sgl_compat_set_warning_hook(load.hook, None)
     torch.ops.load_library(operators)
-    if ctypes.CDLL(operators).sgl_bench_register_c() != 0:
+    library = ctypes.CDLL(operators)
+    if library.sgl_bench_register_c() != 0:
         raise SystemExit("torch refuses sgl_bench::empty_c")
+    library.sgl_bench_context_query.restype = ctypes.c_double
+    return library
 
 
 def once(op, arguments, calls, after):

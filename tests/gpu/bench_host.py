@@ -7,7 +7,7 @@ usage: bench_host.py BUILD_DIR
 A call is timed until it returns: dispatch, checks and launch, not the kernel. Both sides take turns in batches, with the stream
 synchronised in between, so that its queue never fills and nothing is waited for. Exit status 1 when a must is missed, 2 when
 nothing could be measured."""
-import os, pathlib, sys, tempfile, time
+import os, pathlib, statistics, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -75,11 +75,14 @@ def main():
     lib = str(pathlib.Path(sys.argv[1]).resolve() / "lib")
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        operators.load(lib, compiled(operators, torch, lib, folder))
+        library = operators.load(lib, compiled(operators, torch, lib, folder))
     print(f"operators.cc compiled in {time.monotonic() - start:.0f} s")
     print(f"Host time of a call, launch included, torch {torch.__version__}, {torch.cuda.get_device_name()}: ns, median [tenths 1 .. 9] of "
           f"{ROUNDS} rounds of {CALLS} calls")
-    return operators.verdict("same launch", measure(operators, torch, "cuda", torch.cuda.synchronize))
+    worst = measure(operators, torch, "cuda", torch.cuda.synchronize)
+    query = statistics.median(library.sgl_bench_context_query(100000) for _ in range(9))
+    operators.row("part of each: the driver is asked for the current context", [query])
+    return operators.verdict("same launch", worst)
 
 
 if __name__ == "__main__":
