@@ -30,6 +30,7 @@ def outside(build):
 def inside(build, folder):
     import torch
 
+    sys.dont_write_bytecode = True  # nothing beside the sources
     sys.path.insert(0, str(HERE))
     import operators
 

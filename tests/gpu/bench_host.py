@@ -69,6 +69,7 @@ def main():
         fail(f"no torch: {e}")
     if not torch.cuda.is_available():
         fail(f"torch {torch.__version__} sees no GPU")
+    sys.dont_write_bytecode = True  # nothing beside the sources
     sys.path.insert(0, str(ROOT / "tests/bench"))
     import operators
 
