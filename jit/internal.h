@@ -110,6 +110,18 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUfunc_st *CUfunction; /* a CUkernel is passed as one, as the CUDA 12 driver allows */
 
+/* CUlaunchConfig and CUlaunchAttribute. */
+struct jit_launch_attribute {
+  int id;
+  int value[17]; /* from the third on */
+};
+struct jit_launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  CUstream stream;
+  struct jit_launch_attribute *attributes;
+  unsigned attribute_count;
+};
+
 /* Driver functions that every supported driver has, and those that came with CUDA 12.0. */
 #define JIT_DRIVER_FUNCTIONS(X)                                                                                        \
   X(cuInit, "cuInit", (unsigned flags))                                                                                \
@@ -133,6 +145,8 @@ typedef struct CUfunc_st *CUfunction; /* a CUkernel is passed as one, as the CUD
     (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,       \
      unsigned block_z, unsigned shared_bytes, CUstream stream, void **arguments, void **extra))
 #define JIT_DRIVER_FUNCTIONS_12(X)                                                                                     \
+  X(cuLaunchKernelEx, "cuLaunchKernelEx",                                                                              \
+    (const struct jit_launch_config *config, CUfunction function, void **arguments, void **extra))                     \
   X(cuLibraryLoadData, "cuLibraryLoadData",                                                                            \
     (CUlibrary * library, const void *image, int *jit_options, void **jit_values, unsigned jit_count, int *options,    \
      void **values, unsigned count))                                                                                   \
@@ -175,6 +189,7 @@ enum {
   JIT_CUDA_DEVICE_MAJOR = 75,
   JIT_CUDA_DEVICE_MINOR = 76,
   JIT_CUDA_FUNCTION_DYNAMIC_SHARED = 8,
+  JIT_CUDA_LAUNCH_PROGRAMMATIC = 6, /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 };
 
 /* The driver, found and initialised at first use; later calls read one pointer. An error in a child of a process that
@@ -198,33 +213,37 @@ struct jit_error_text jit_driver_error(const struct jit_driver *driver, CUresult
 
 /* --- paths.c --- */
 
-/* One way to compute an operator: an entry point of its kernel text, and what a block of it computes. */
+/* One way to compute an operator: an entry point of its kernel text, and how it is launched: blocks x (the tokens of
+ * the call / tokens, rounded up) blocks. */
 struct jit_path {
-  const char *entry;
-  int tokens; /* that one block computes; more take more blocks */
+  const char *entry; /* paths may share one */
+  int tokens;        /* that one block computes */
+  int most;          /* chosen for calls of up to so many tokens; the last path for all the rest too */
+  int blocks, threads;
+  int shared;     /* bytes of a block */
+  bool invariant; /* the result of a token is the same to the bit in all invariant paths */
 };
 
-#define JIT_MAX_PATHS 5
+#define JIT_MAX_PATHS 6
 
-/* How an operator is computed for one shape, whatever the number of tokens. */
+/* How an operator is computed for one shape on one kind of device, whatever the number of tokens. */
 struct jit_plan {
-  const struct jit_path *paths; /* by rising number of tokens */
+  struct jit_path
+      paths[JIT_MAX_PATHS]; /* by rising number of tokens; those that need more shared memory are left out */
   int path_count;
-  int warps;           /* of a block */
-  int columns;         /* of the output, computed by a block */
-  int token_floats;    /* partial sums of a token and warp in shared memory */
-  char options[5][32]; /* macro definitions for the kernel text */
+  char options[10][32]; /* macro definitions for the kernel text */
   int option_count;
 };
 
-void jit_plan(enum jit_op op, int n, int k, bool output_f32, struct jit_plan *plan);
-/* Shared memory of a block, in bytes. */
-int jit_plan_shared(const struct jit_plan *plan, int path);
+/* capability: 90 is 9.0. shared_limit: bytes that a block may have on the device. */
+void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int shared_limit, struct jit_plan *plan);
+/* The limit of a device that is not here. */
+int jit_shared_limit(int capability);
 
 /* --- kernel_text.c --- */
 
-extern const char jit_text_device[], jit_text_router[], jit_text_fused_a[];
-/* The kernel text of an operator; it includes <device.cuh>, which is jit_text_device. */
+extern const char jit_text_device[], jit_text_tensor[], jit_text_router[], jit_text_fused_a[];
+/* The kernel text of an operator; it includes <tensor_gemm.cuh>, which is jit_text_tensor, and that <device.cuh>. */
 const char *jit_kernel_text(enum jit_op op);
 /* "dsv3_router_gemm" */
 const char *jit_op_name(enum jit_op op);
@@ -399,8 +418,7 @@ struct jit_kernel {
   char *message;
   struct jit_plan plan;
   CUfunction functions[JIT_MAX_PATHS];
-  int function_count; /* paths that fit the device: the first ones of the plan */
-  bool unfit;         /* the driver refused the code itself, and would again; other refusals may pass */
+  bool unfit; /* the driver refused the code itself, and would again; other refusals may pass */
   struct jit_kernel *next;
 };
 
@@ -409,8 +427,8 @@ struct jit_kernel {
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
                           const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
                           struct jit_message m);
-/* jit_plan of a kernel that is named, as all below. */
-void jit_spec_plan(const sgl_jit_kernel_spec *spec, struct jit_plan *plan);
+/* jit_plan of a kernel that is named, as all below, for devices of the target. */
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, struct jit_plan *plan);
 struct jit_cache_key {
   char text[768];
 };
@@ -422,6 +440,23 @@ sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct ji
 /* Compiles into the cache folder what is not there yet. No driver, no device. */
 sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                    struct jit_message m);
+
+/* --- modes.c --- */
+
+/* How calls are computed: bits of the word that jit_modes gives, which one relaxed load reads after the first. */
+enum {
+  JIT_MODE_READ = 1,      /* the environment has been looked at */
+  JIT_MODE_INVARIANT = 2, /* invariant paths only */
+  JIT_MODE_PDL = 4,       /* launched to overlap with the kernel before */
+  JIT_MODE_EARLY = 8,     /* and weights may be fetched before that one ends */
+  JIT_MODE_INVALID = 16   /* a variable has a value that it cannot have */
+};
+extern atomic_int jit_modes_word;
+int jit_modes_first(void);
+static inline int jit_modes(void) {
+  int modes = atomic_load_explicit(&jit_modes_word, memory_order_relaxed);
+  return modes ? modes : jit_modes_first();
+}
 
 /* --- launch.c --- */
 

@@ -11,6 +11,7 @@
           ".popsection\n")
 
 TEXT(jit_text_device, "jit/kernels/device.cuh");
+TEXT(jit_text_tensor, "jit/kernels/tensor_gemm.cuh");
 TEXT(jit_text_router, "jit/kernels/dsv3_router_gemm.cu");
 TEXT(jit_text_fused_a, "jit/kernels/dsv3_fused_a_gemm.cu");
 

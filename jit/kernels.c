@@ -11,7 +11,7 @@
 
 enum {
   BUCKETS = 64,
-  CACHE_ABI = 1,            /* of the kernels' parameters: another one needs other entries in the cache */
+  CACHE_ABI = 2,            /* of the kernels' parameters: another one needs other entries in the cache */
   LOCK_WAIT_MS = 30 * 1000, /* for another process's compile of the same kernel; then it is compiled here too */
   SHARED_WITHOUT_ASKING = 48 * 1024, /* bytes a block may have on every device */
 };
@@ -80,15 +80,10 @@ static CUresult load_all(const struct jit_driver *driver, const struct jit_devic
                          struct jit_kernel *kernel) {
   struct code code = {NULL, NULL};
   CUresult error = load_code(driver, image, &code);
-  kernel->function_count = 0;
-  for (int i = 0; !error && i < kernel->plan.path_count; i++) {
-    int shared = jit_plan_shared(&kernel->plan, i);
-    if (shared > device->shared_bytes)
-      break;
-    error = load_function(driver, device, &code, kernel->plan.paths[i].entry, shared, &kernel->functions[i]);
-    kernel->function_count += !error;
-  }
-  if (error || kernel->function_count == 0)
+  for (int i = 0; !error && i < kernel->plan.path_count; i++)
+    error = load_function(driver, device, &code, kernel->plan.paths[i].entry, kernel->plan.paths[i].shared,
+                          &kernel->functions[i]);
+  if (error)
     unload(driver, &code);
   return error;
 }
@@ -117,9 +112,6 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
   if (error)
     return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LOAD,
                     "the driver refused the compiled kernel: %s", jit_driver_error(driver, error).text);
-  if (kernel->function_count == 0)
-    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "a block needs %d bytes of shared memory, the device has %d",
-                    jit_plan_shared(&kernel->plan, 0), device->shared_bytes);
   return SGL_JIT_OK;
 }
 
@@ -208,13 +200,16 @@ static struct jit_cache_key cache_key(const sgl_jit_kernel_spec *spec, const str
                                       const struct jit_target *target) {
   struct jit_cache_key key;
   const char *own = jit_kernel_text((enum jit_op)spec->op);
-  XXH128_hash_t device_hash = XXH3_128bits(jit_text_device, strlen(jit_text_device));
-  XXH128_hash_t own_hash = XXH3_128bits(own, strlen(own));
+  const char *const texts[] = {jit_text_device, jit_text_tensor, own};
   size_t size = sizeof key.text;
-  int length = snprintf(key.text, size, "abi %d\nkernel %s\ntarget %s\ntext %016llx%016llx %016llx%016llx\noptions",
-                        CACHE_ABI, jit_spec_text(spec).text, target->name, (unsigned long long)device_hash.high64,
-                        (unsigned long long)device_hash.low64, (unsigned long long)own_hash.high64,
-                        (unsigned long long)own_hash.low64);
+  int length =
+      snprintf(key.text, size, "abi %d\nkernel %s\ntarget %s\ntext", CACHE_ABI, jit_spec_text(spec).text, target->name);
+  for (int i = 0; i < 3; i++) {
+    XXH128_hash_t hash = XXH3_128bits(texts[i], strlen(texts[i]));
+    length += snprintf(key.text + length, size - (size_t)length, " %016llx%016llx", (unsigned long long)hash.high64,
+                       (unsigned long long)hash.low64);
+  }
+  length += snprintf(key.text + length, size - (size_t)length, "\noptions");
   for (int i = 0; i < plan->option_count; i++)
     length += snprintf(key.text + length, size - (size_t)length, " %s", plan->options[i]);
   snprintf(key.text + length, size - (size_t)length, "\n");
@@ -281,6 +276,11 @@ static sgl_jit_status make_with_compiler(struct making *making, const struct jit
  * the rest of a warm start. The second look finds what another process has compiled meanwhile. */
 static sgl_jit_status make(struct making *making) {
   sgl_jit_status status;
+  const struct jit_plan *plan = &making->kernel->plan;
+  if (plan->path_count == 0 || !plan->paths[plan->path_count - 1].invariant)
+    return jit_fail(making->m, SGL_JIT_ERROR_UNSUPPORTED,
+                    "%d bytes of shared memory, what the device gives a block, are too few for this shape",
+                    making->device->shared_bytes);
   struct jit_target own = jit_target_exact(making->device->major, making->device->minor);
   struct jit_cache_key key = cache_key(&making->spec, &making->kernel->plan, &own);
   if (load_cached(making, &key, &status))
@@ -307,7 +307,8 @@ static sgl_jit_status make_and_publish(struct making *making, const struct jit_k
   if (!kernel)
     return jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "out of memory");
   kernel->key = *key;
-  jit_plan(key->op, key->n, key->k, key->output_f32, &kernel->plan);
+  jit_plan(key->op, key->n, key->k, key->output_f32, making->device->major * 10 + making->device->minor,
+           making->device->shared_bytes, &kernel->plan);
   making->kernel = kernel;
   making->m = (struct jit_message){text, sizeof text, NULL};
   kernel->status = make(making);
@@ -368,13 +369,16 @@ static bool is_cached(const struct jit_cache_key *key) {
   return true;
 }
 
-void jit_spec_plan(const sgl_jit_kernel_spec *spec, struct jit_plan *plan) {
-  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, plan);
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, struct jit_plan *plan) {
+  const char *number = strchr(target->name, '_'); /* "sm_90a", "compute_90" */
+  int capability = number ? atoi(number + 1) : 0;
+  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, capability,
+           jit_shared_limit(capability), plan);
 }
 
 struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target) {
   struct jit_plan plan;
-  jit_spec_plan(spec, &plan);
+  jit_spec_plan(spec, target, &plan);
   return cache_key(spec, &plan, target);
 }
 
@@ -389,7 +393,7 @@ sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct ji
   jit_target_parse(target->name, &major, &minor);
   if (strcmp(jit_target_for(compiler, major, minor).name, target->name) != 0)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "this NVRTC does not know the target %s", target->name);
-  jit_spec_plan(spec, &plan);
+  jit_spec_plan(spec, target, &plan);
   return jit_compile(compiler, (enum jit_op)spec->op, &plan, target, image, m);
 }
 

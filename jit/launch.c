@@ -1,20 +1,45 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
 #include "internal.h"
 
-static sgl_jit_status launch(const struct jit_driver *driver, const struct jit_kernel *kernel,
-                             const struct jit_gemm *gemm, void *stream, struct jit_message m) {
-  const struct jit_plan *plan = &kernel->plan;
+enum { PDL_MIN_MAJOR = 9 }; /* programmatic dependent launch came with compute capability 9.0 */
+
+/* The first path for so many tokens, else the last one, which then takes more blocks. */
+static inline int path_for(const struct jit_plan *plan, int tokens, bool invariant) {
   int path = 0;
-  while (path + 1 < kernel->function_count && plan->paths[path].tokens < gemm->tokens)
+  while (path + 1 < plan->path_count &&
+         (plan->paths[path].most < tokens || (invariant && !plan->paths[path].invariant)))
     path++;
-  int tokens = plan->paths[path].tokens;
-  int token_count = gemm->tokens;
+  return path;
+}
+
+static CUresult launch_kernel(const struct jit_driver *driver, CUfunction function, const struct jit_path *path,
+                              unsigned token_blocks, bool overlap, CUstream stream, void **arguments) {
+  if (!overlap)
+    return driver->cuLaunchKernel(function, (unsigned)path->blocks, token_blocks, 1, (unsigned)path->threads, 1, 1,
+                                  (unsigned)path->shared, stream, arguments, NULL);
+  struct jit_launch_attribute attribute = {.id = JIT_CUDA_LAUNCH_PROGRAMMATIC, .value = {0, 1}};
+  struct jit_launch_config config = {.grid = {(unsigned)path->blocks, token_blocks, 1},
+                                     .block = {(unsigned)path->threads, 1, 1},
+                                     .shared_bytes = (unsigned)path->shared,
+                                     .stream = stream,
+                                     .attributes = &attribute,
+                                     .attribute_count = 1};
+  return driver->cuLaunchKernelEx(&config, function, arguments, NULL);
+}
+
+static sgl_jit_status launch(const struct jit_driver *driver, const struct jit_device *device,
+                             const struct jit_kernel *kernel, const struct jit_gemm *gemm, int modes, void *stream,
+                             struct jit_message m) {
+  int index = path_for(&kernel->plan, gemm->tokens, modes & JIT_MODE_INVARIANT);
+  const struct jit_path *path = &kernel->plan.paths[index];
+  bool overlap = modes & JIT_MODE_PDL && device->major >= PDL_MIN_MAJOR && driver->has_libraries;
+  int token_count = gemm->tokens, block_tokens = path->tokens, early = overlap && modes & JIT_MODE_EARLY;
   void *output = gemm->output;
   const void *a = gemm->a, *w = gemm->w;
-  void *arguments[] = {&output, &a, &w, &token_count};
-  CUresult error = driver->cuLaunchKernel(
-      kernel->functions[path], (unsigned)(gemm->n / plan->columns), (unsigned)((token_count + tokens - 1) / tokens), 1,
-      (unsigned)plan->warps * 32, 1, 1, (unsigned)jit_plan_shared(plan, path), stream, arguments, NULL);
+  void *arguments[] = {&output, &a, &w, &token_count, &block_tokens, &early};
+  CUresult error =
+      launch_kernel(driver, kernel->functions[index], path, (unsigned)((token_count + path->tokens - 1) / path->tokens),
+                    overlap, stream, arguments);
   if (error)
     return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
                     "the driver refused the launch, or an earlier error surfaced: %s",
@@ -55,12 +80,18 @@ static inline sgl_jit_status find_kernel(const struct place *place, const struct
 sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
   struct place place;
   const struct jit_kernel *kernel;
+  int modes = jit_modes();
+  if (modes & JIT_MODE_INVALID)
+    return jit_fail(
+        m, SGL_JIT_ERROR_INVALID_ARGUMENT,
+        "the environment variables SGL_KERNEL_JIT_BATCH_INVARIANT and SGL_KERNEL_JIT_PDL_PREFETCH must be 0 "
+        "or 1");
   sgl_jit_status status = enter(gemm->device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
   status = find_kernel(&place, gemm, false, &kernel, m);
   if (status == SGL_JIT_OK)
-    status = launch(place.driver, kernel, gemm, stream, m);
+    status = launch(place.driver, place.device, kernel, gemm, modes, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }

@@ -368,8 +368,8 @@ static sgl_jit_status fetch(const struct jit_compiler *c, nvrtcProgram program, 
 
 sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
                            const struct jit_target *target, struct jit_image *image, struct jit_message m) {
-  static const char *const header_names[] = {"device.cuh"};
-  const char *const headers[] = {jit_text_device};
+  static const char *const header_names[] = {"device.cuh", "tensor_gemm.cuh"};
+  const char *const headers[] = {jit_text_device, jit_text_tensor};
   char architecture[48];
   const char *options[sizeof plan->options / sizeof plan->options[0] + 3];
   int count = 0;
@@ -383,7 +383,7 @@ sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, 
 
   nvrtcProgram program = NULL;
   nvrtcResult result =
-      compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), 1, headers, header_names);
+      compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), 2, headers, header_names);
   if (result)
     return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC refused the kernel: %s", compiler->nvrtcGetErrorString(result));
   int64_t start = jit_now_ns();

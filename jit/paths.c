@@ -1,20 +1,37 @@
-/* Which entry point computes what: the table of paths, and the grid and block that go with a shape. */
+/* Which entry point computes what: the table of paths, and the grid, block and ring that go with a shape on a device.
+ *
+ * The constants are for an H200, from the measurements in docs/performance.md; elsewhere they are legal, not tuned. */
 #include "internal.h"
 #include <stdio.h>
 
-static const struct jit_path router_paths[] = {
-    {"router_1", 1}, {"router_2", 2}, {"router_4", 4}, {"router_8", 8}, {"router_16", 16},
-};
-static const struct jit_path fused_a_paths[] = {
-    {"fused_a_8", 8},
-    {"fused_a_16", 16},
-    {"fused_a_32", 32},
-    {"fused_a_64", 64},
+enum {
+  FMA_WARPS = 14,     /* at most; 448 threads divide 7168 values evenly */
+  FUSED_A_TILE = 16,  /* 2112 columns make 132 tiles, one for each multiprocessor */
+  ROUTER_TILE = 32,   /* fewer re-reads of the tokens than with 16 */
+  ROUTER_CLUSTER = 8, /* the most that every device with clusters has */
+  TENSOR_WARPS = 8,   /* at most */
+  FUSED_A_DEPTH = 5,  /* units under way for each warp: 8 x 2 KB x 5 of weights for a block */
+  FUSED_A_DEPTH_32 = 3,
+  FUSED_A_UNROLL = 2,  /* more gains a hundredth and costs a hundred milliseconds of compiling */
+  MOST_TOKENS = 64,    /* of a call */
+  UNIT_LINE = 128,     /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
+  CLUSTERS_SINCE = 90, /* compute capability */
 };
 
-enum {
-  FUSED_A_PITCH = 20, /* 16 columns, and 4 more: the 32 stores of a warp then go to 32 banks */
-};
+/* Shared memory that a block may have, in bytes, by compute capability. (CUDA C++ Programming Guide, technical
+ * specifications per compute capability: "maximum amount of shared memory per thread block") */
+static const struct {
+  int capability, bytes;
+} shared_limits[] = {{80, 166912}, {86, 101376},  {87, 166912},  {89, 101376},
+                     {90, 232448}, {100, 232448}, {103, 232448}, {120, 101376}};
+
+int jit_shared_limit(int capability) {
+  int bytes = 101376; /* of a newer one: what all have */
+  for (size_t i = 0; i < sizeof shared_limits / sizeof shared_limits[0]; i++)
+    if (shared_limits[i].capability == capability)
+      bytes = shared_limits[i].bytes;
+  return bytes;
+}
 
 /* How many warps share `pieces` of work: at most `most` and, where there are enough pieces, at least half of that; as
  * few idle turns as possible, then as many warps as possible. */
@@ -32,8 +49,12 @@ static int warps_for(int pieces, int most) {
   return best;
 }
 
+static void define(struct jit_plan *plan, const char *name, int value) {
+  snprintf(plan->options[plan->option_count++], sizeof plan->options[0], "-D%s=%d", name, value);
+}
+
 /* Experts of a block: so many that the 132 multiprocessors of an H100 or H200 have one block each, at most 4. */
-static int router_columns(int n) {
+static int fma_rows(int n) {
   if (n <= 132)
     return 1;
   if (n <= 264)
@@ -41,33 +62,93 @@ static int router_columns(int n) {
   return n <= 396 && n % 3 == 0 ? 3 : 4;
 }
 
-static void define(struct jit_plan *plan, const char *name, int value) {
-  snprintf(plan->options[plan->option_count++], sizeof plan->options[0], "-D%s=%d", name, value);
+static void add_fma(struct jit_plan *plan, int n, int k, int tokens, int rows) {
+  static const char *const entries[] = {"", "router_1", "router_2"};
+  static const char *const names[] = {"", "ROWS_1", "ROWS_2"};
+  int warps = warps_for(k / 256, FMA_WARPS); /* a warp loads 32 x 8 values at a time */
+  plan->paths[plan->path_count++] = (struct jit_path){.entry = entries[tokens],
+                                                      .tokens = tokens,
+                                                      .most = tokens,
+                                                      .blocks = n / rows,
+                                                      .threads = warps * 32,
+                                                      .shared = tokens * rows * ((warps + 3) / 4 * 4) * 4};
+  define(plan, names[tokens], rows);
 }
 
-void jit_plan(enum jit_op op, int n, int k, bool output_f32, struct jit_plan *plan) {
+/* What tensor_gemm.cuh is compiled for. */
+struct tensor {
+  int n, tile, cluster, warps, units;
+};
+
+static struct tensor tensor_for(enum jit_op op, int n, int k, int capability) {
+  struct tensor t = {.n = n, .tile = op == JIT_ROUTER && n > 16 ? ROUTER_TILE : FUSED_A_TILE, .cluster = 1};
+  if (op == JIT_ROUTER && capability >= CLUSTERS_SINCE)
+    t.cluster = k / 64 % ROUTER_CLUSTER == 0 ? ROUTER_CLUSTER : 4; /* k is a multiple of 256 */
+  int units = k / 64 / t.cluster;
+  t.warps = warps_for(units, TENSOR_WARPS);
+  t.units = (units + t.warps - 1) / t.warps;
+  return t;
+}
+
+/* What lies in the ring of each warp, as in tensor_gemm.cuh: all units at once, or one more than are under way. */
+static bool is_resident(const struct tensor *t, int depth) {
+  return depth >= t->units;
+}
+
+static int tensor_shared(const struct tensor *t, int tokens, int depth) {
+  int slots = is_resident(t, depth) ? t->units : depth + 1;
+  int bytes = t->warps * slots * (t->tile + tokens) * UNIT_LINE;
+  if (t->cluster > 1) /* what the other blocks push, and the barrier */
+    bytes += t->cluster * ((tokens + t->cluster - 1) / t->cluster) * t->tile * 4 + 8;
+  return bytes;
+}
+
+static void add_tensor(struct jit_plan *plan, const struct tensor *t, const char *entry, int tokens, int most,
+                       int depth) {
+  plan->paths[plan->path_count++] = (struct jit_path){.entry = entry,
+                                                      .tokens = tokens,
+                                                      .most = most,
+                                                      .blocks = (t->n + t->tile - 1) / t->tile * t->cluster,
+                                                      .threads = t->warps * 32,
+                                                      .shared = tensor_shared(t, tokens, depth),
+                                                      .invariant = true};
+}
+
+/* As many units under way as `most` and the shared memory allow; 0 when not even one fits. */
+static int depth_for(const struct tensor *t, int tokens, int most, int shared_limit) {
+  int depth = most < t->units ? most : t->units;
+  while (depth > 0 && tensor_shared(t, tokens, depth) > shared_limit)
+    depth--;
+  return depth;
+}
+
+void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int shared_limit, struct jit_plan *plan) {
   *plan = (struct jit_plan){0};
+  struct tensor t = tensor_for(op, n, k, capability);
   define(plan, "N", n);
   define(plan, "K", k);
+  define(plan, "TILE", t.tile);
+  define(plan, "CLUSTER", t.cluster);
+  define(plan, "WARPS", t.warps);
+  define(plan, "OUTPUT_F32", output_f32);
   if (op == JIT_ROUTER) {
-    plan->paths = router_paths;
-    plan->path_count = sizeof router_paths / sizeof router_paths[0];
-    plan->warps = warps_for(k / 256, 8); /* a warp loads 32 x 8 values at a time */
-    plan->columns = router_columns(n);
-    plan->token_floats = plan->columns;
-    define(plan, "ROWS", plan->columns);
-    define(plan, "OUTPUT_F32", output_f32);
+    define(plan, "FMA_WARPS", warps_for(k / 256, FMA_WARPS));
+    add_fma(plan, n, k, 1, fma_rows(n));
+    add_fma(plan, n, k, 2, n <= 396 ? 1 : fma_rows(n));
+    int depth = depth_for(&t, 16, t.units, shared_limit);
+    define(plan, "DEPTH_16", depth);
+    for (int tokens = 16; depth > 0 && tokens <= MOST_TOKENS; tokens *= 2)
+      if (tokens == 16 || (is_resident(&t, depth) && tensor_shared(&t, tokens, depth) <= shared_limit))
+        add_tensor(plan, &t, "router_16", tokens, tokens, depth);
   } else {
-    plan->paths = fused_a_paths;
-    plan->path_count = sizeof fused_a_paths / sizeof fused_a_paths[0];
-    plan->warps = warps_for(k / 64, 14); /* a warp loads 64 values of 16 rows at a time */
-    plan->columns = 16;
-    plan->token_floats = FUSED_A_PITCH;
-    define(plan, "PITCH", FUSED_A_PITCH);
+    int depth16 = depth_for(&t, 16, FUSED_A_DEPTH, shared_limit);
+    int depth32 = depth_for(&t, 32, FUSED_A_DEPTH_32, shared_limit);
+    define(plan, "DEPTH_16", depth16);
+    define(plan, "DEPTH_32", depth32);
+    define(plan, "UNROLL_16", FUSED_A_UNROLL);
+    if (depth16 > 0)
+      add_tensor(plan, &t, "fused_a_16", 16, 16, depth16);
+    if (depth32 > 0)
+      add_tensor(plan, &t, "fused_a_32", 32, MOST_TOKENS, depth32);
   }
-  define(plan, "WARPS", plan->warps);
-}
-
-int jit_plan_shared(const struct jit_plan *plan, int path) {
-  return plan->warps * plan->paths[path].tokens * plan->token_floats * (int)sizeof(float);
 }

@@ -64,7 +64,9 @@ static bool check_ptx(const struct jit_image *image, const struct jit_plan *plan
 
 static bool check_image(const struct jit_image *image, const struct tool_entry *entry, char *why, size_t size) {
   struct jit_plan plan;
-  jit_spec_plan(&entry->spec, &plan);
+  struct jit_target target;
+  snprintf(target.name, sizeof target.name, "%s", entry->target);
+  jit_spec_plan(&entry->spec, &target, &plan);
   if (strncmp(entry->target, "compute_", 8) == 0)
     return check_ptx(image, &plan, why, size);
   elf_version(EV_CURRENT);

@@ -196,6 +196,7 @@ static const char *const variables[] = {
     "SGL_KERNEL_JIT_NVRTC",
     "SGL_KERNEL_JIT_MONITOR",
     "SGL_KERNEL_JIT_BATCH_INVARIANT",
+    "SGL_KERNEL_JIT_PDL_PREFETCH",
     "TRTLLM_ENABLE_PDL",
     "CUDA_HOME",
     "CUDA_PATH",

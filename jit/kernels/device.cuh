@@ -1,5 +1,6 @@
-// What the kernels need of the device: bf16 in 16-byte pieces, the warp sum, the tensor core. Everything that is PTX is
-// here, so that tests/jit/emulate.cpp can run the kernels themselves on a CPU with a device.cuh of its own.
+// What the kernels need of the device: bf16 in 16-byte pieces, the warp sum, the tensor core, copies into shared
+// memory, sums handed from block to block, the wait for the kernel before. Everything that is PTX is here, so that
+// tests/jit/emulated_device.cuh can run the kernels themselves on a CPU with a device.cuh of its own.
 // No CUDA header: NVRTC then needs no include folder, and compiles faster.
 #pragma once
 
@@ -58,3 +59,83 @@ __device__ __forceinline__ void mma_16x8x16(float (&c)[4], unsigned a0, unsigned
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+
+// The dynamic shared memory of the block.
+__device__ __forceinline__ unsigned char *block_shared() {
+  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  return dynamic_shared;
+}
+
+__device__ __forceinline__ unsigned shared_address(const void *p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+// 16 bytes into shared memory, past the registers. A thread's copies form groups; copies_wait<LEFT> waits until at most
+// LEFT groups of this thread are under way. What other threads copied is there after a barrier behind their wait.
+__device__ __forceinline__ void copy16(void *to, const vec16 *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copies_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int LEFT> __device__ __forceinline__ void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// --- the kernel before, when it and this one were launched to overlap (programmatic dependent launch) ---
+
+// Everything that the kernel before wrote is there. Nothing to wait for in an ordinary launch.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The next one may be started; it waits in its turn for the end of this one.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// --- blocks that share K of a tile: a cluster ---
+
+#if CLUSTER > 1
+typedef unsigned long long barrier_t;
+
+// Counts bytes that other blocks push, for one use. Everyone may push after meet_wait; the bytes to come are named
+// here.
+__device__ __forceinline__ void barrier_start(barrier_t *barrier, int bytes) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
+               "fence.mbarrier_init.release.cluster;\n"
+               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void barrier_wait(barrier_t *barrier) {
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], 0;\n"
+               "@!done bra again;\n"
+               "}" ::"r"(shared_address(barrier))
+               : "memory");
+}
+// Each block of the cluster says that its barrier is there, and learns that the others' are.
+__device__ __forceinline__ void meet_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void meet_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Writes to the same place in the shared memory of the block `rank` of the cluster, and tells its barrier.
+__device__ __forceinline__ void push(float *to, float value, barrier_t *barrier, int rank) {
+  asm volatile("{\n"
+               ".reg .b32 there, bell;\n"
+               "mapa.shared::cluster.u32 there, %0, %3;\n"
+               "mapa.shared::cluster.u32 bell, %2, %3;\n"
+               "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [there], %1, [bell];\n"
+               "}" ::"r"(shared_address(to)),
+               "f"(value), "r"(shared_address(barrier)), "r"(rank)
+               : "memory");
+}
+#endif

@@ -1,7 +1,9 @@
 // A device.cuh for the CPU: with it the kernels' own text is compiled by the C++ compiler and run, block after block, each
-// thread a context of its own that is switched at barriers, shuffles and tensor operations. fake_nvrtc.c compiles,
-// fake_cuda.c launches. Index errors show as wrong sums, as NaN (shared memory starts as NaN), as a touched canary behind
-// the shared memory, as a deadlock, or as a fault (the tests put tensors against unmapped pages).
+// thread a context of its own that is switched at barriers, shuffles and tensor operations; the blocks of a cluster run
+// together. fake_nvrtc.c compiles, fake_cuda.c launches. Index errors show as wrong sums, as NaN (shared memory starts as
+// NaN), as a touched canary behind the shared memory, as a deadlock, or as a fault (the tests put tensors against unmapped
+// pages). A copy into shared memory arrives no sooner than its thread waits for it, and what is pushed to a block comes
+// only after that block has met the others: who reads or pushes too early reads NaN or fails.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -15,8 +17,8 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
-#define __shared__ __thread // not thread_local: g++ 12 calls an initialiser that there is none of
+#define __launch_bounds__(threads, blocks)
+#define __cluster_dims__(x, y, z)
 
 typedef unsigned short bf16;
 struct alignas(16) vec16 {
@@ -24,15 +26,21 @@ struct alignas(16) vec16 {
 };
 
 namespace emulator {
-enum { SHARED_FLOATS = 32 * 1024, STACK_BYTES = 64 * 1024 };
-enum state { READY, AT_WARP_BARRIER, AT_BLOCK_BARRIER, DONE };
+enum { SHARED_BYTES = 256 * 1024, STACK_BYTES = 64 * 1024 };
+enum state { READY, AT_WARP_BARRIER, AT_BLOCK_BARRIER, AT_CLUSTER_BARRIER, AT_PUSHES, DONE };
 struct index {
   unsigned x, y, z;
+};
+struct copy {
+  void *to;
+  const vec16 *from;
 };
 struct fiber {
   ucontext_t context;
   enum state state;
+  struct index block;
   unsigned exchanges; // so far; the next one uses the other of two buffers, so that one barrier each is enough
+  std::vector<std::vector<copy>> copies; // groups that are under way, the oldest first; the last one is still open
 };
 struct exchange {
   float value[32];
@@ -41,19 +49,27 @@ struct exchange {
 struct warp {
   exchange buffers[2];
 };
-typedef void entry(void *, const void *, const void *, int);
+struct block {
+  std::vector<unsigned char> shared;
+  long pushed, expected; // bytes; expected is -1 before the barrier is started
+  size_t arrived;        // threads that have come to the meeting
+};
+typedef void entry(void *, const void *, const void *, int, int, int);
 struct launch {
   entry *run;
   void **arguments;
   ucontext_t scheduler;
-  std::vector<fiber> fibers;
+  unsigned threads; // of a block
+  size_t running;   // index into fibers
+  bool wrong;
+  std::vector<fiber> fibers; // of all blocks that run
   std::vector<warp> warps;
+  std::vector<block> blocks;
 };
 static thread_local launch *current;
 } // namespace emulator
 
 static thread_local emulator::index threadIdx, blockIdx;
-__thread float shared[emulator::SHARED_FLOATS];
 
 namespace emulator {
 // The C library's own: AddressSanitizer puts one in front that prints a warning, and what it does is not needed for code
@@ -65,15 +81,19 @@ static int change(ucontext_t *from, const ucontext_t *to) {
 }
 
 static void wait(enum state where) {
-  fiber &own = current->fibers[threadIdx.x];
+  fiber &own = current->fibers[current->running];
   own.state = where;
   change(&own.context, &current->scheduler);
 }
 
+static block &own_block() {
+  return current->blocks[current->running / current->threads];
+}
+
 static void thread_main() {
   void **p = current->arguments;
-  current->run(*(void **)p[0], *(const void **)p[1], *(const void **)p[2], *(int *)p[3]);
-  current->fibers[threadIdx.x].state = DONE;
+  current->run(*(void **)p[0], *(const void **)p[1], *(const void **)p[2], *(int *)p[3], *(int *)p[4], *(int *)p[5]);
+  current->fibers[current->running].state = DONE;
 }
 
 // Lets the threads of a warp or block go on that all wait at the same barrier or are done. False when there are none.
@@ -90,8 +110,35 @@ static bool release(size_t first, size_t last, enum state where) {
   return some;
 }
 
-static bool run_block(std::vector<char> &stacks) {
+static bool release_waiting(enum state where, bool (*may)(const block &)) {
+  bool some = false;
+  for (size_t i = 0; i < current->fibers.size(); i++)
+    if (current->fibers[i].state == where && may(current->blocks[i / current->threads])) {
+      current->fibers[i].state = READY;
+      some = true;
+    }
+  return some;
+}
+
+static bool all_pushed(const block &b) {
+  return b.expected >= 0 && b.pushed == b.expected;
+}
+static bool all_met(const block &) {
+  for (const block &b : current->blocks)
+    if (b.arrived != current->threads)
+      return false;
+  return true;
+}
+
+// The blocks first.x ... of the grid, which run together.
+static bool run_blocks(struct index first, std::vector<char> &stacks) {
   std::vector<fiber> &fibers = current->fibers;
+  for (block &b : current->blocks) {
+    b.shared.assign(SHARED_BYTES, 0xff); // NaN
+    b.pushed = 0;
+    b.expected = -1;
+    b.arrived = 0;
+  }
   for (size_t i = 0; i < fibers.size(); i++) {
     getcontext(&fibers[i].context);
     fibers[i].context.uc_stack.ss_sp = &stacks[i * STACK_BYTES];
@@ -100,52 +147,64 @@ static bool run_block(std::vector<char> &stacks) {
     makecontext(&fibers[i].context, thread_main, 0);
     fibers[i].state = READY;
     fibers[i].exchanges = 0;
+    fibers[i].copies.assign(1, {});
+    fibers[i].block = first;
+    fibers[i].block.x += (unsigned)(i / current->threads);
   }
   for (;;) {
     bool moved = false;
     for (size_t i = 0; i < fibers.size(); i++) {
       while (fibers[i].state == READY) {
-        threadIdx.x = (unsigned)i;
+        current->running = i;
+        threadIdx.x = (unsigned)(i % current->threads);
+        blockIdx = fibers[i].block;
         change(&current->scheduler, &fibers[i].context);
         moved = true;
       }
     }
     for (size_t i = 0; i < fibers.size(); i += 32)
       moved = release(i, i + 32, AT_WARP_BARRIER) || moved;
-    moved = release(0, fibers.size(), AT_BLOCK_BARRIER) || moved;
+    for (size_t i = 0; i < fibers.size(); i += current->threads)
+      moved = release(i, i + current->threads, AT_BLOCK_BARRIER) || moved;
+    moved = release_waiting(AT_CLUSTER_BARRIER, all_met) || moved;
+    moved = release_waiting(AT_PUSHES, all_pushed) || moved;
     bool done = true;
     for (const fiber &f : fibers)
       done = done && f.state == DONE;
     if (done)
-      return true;
+      return !current->wrong;
     if (!moved)
-      return false; // a deadlock: threads wait at different barriers
+      return false; // a deadlock: threads wait at different barriers, or for what nobody sends
   }
 }
 
 static exchange &next_exchange() {
-  return current->warps[threadIdx.x / 32].buffers[current->fibers[threadIdx.x].exchanges++ % 2];
+  return current->warps[current->running / 32].buffers[current->fibers[current->running].exchanges++ % 2];
 }
 } // namespace emulator
 
-// 0, or 1 when threads deadlocked or wrote past their shared memory.
+// 0, or 1 when threads deadlocked, wrote past their shared memory or pushed to a block that was not ready.
 extern "C" int emulate_launch(emulator::entry *run, const unsigned grid[3], unsigned threads, unsigned shared_bytes,
                               void **arguments) {
   using namespace emulator;
+  const unsigned together = grid[0] % CLUSTER == 0 ? CLUSTER : 1;
   launch l;
   l.run = run;
   l.arguments = arguments;
-  l.fibers.resize(threads);
-  l.warps.resize(threads / 32);
-  std::vector<char> stacks((size_t)threads * STACK_BYTES);
+  l.threads = threads;
+  l.wrong = false;
+  l.fibers.resize((size_t)threads * together);
+  l.warps.resize(l.fibers.size() / 32);
+  l.blocks.resize(together);
+  std::vector<char> stacks(l.fibers.size() * STACK_BYTES);
   current = &l;
-  bool good = threads % 32 == 0 && shared_bytes <= sizeof shared;
-  for (blockIdx.y = 0; blockIdx.y < grid[1] && good; blockIdx.y++) {
-    for (blockIdx.x = 0; blockIdx.x < grid[0] && good; blockIdx.x++) {
-      memset(shared, 0xff, sizeof shared); // NaN
-      good = run_block(stacks);
-      for (size_t i = shared_bytes; i < sizeof shared; i++)
-        good = good && reinterpret_cast<unsigned char *>(shared)[i] == 0xff;
+  bool good = threads % 32 == 0 && shared_bytes <= SHARED_BYTES;
+  for (unsigned y = 0; y < grid[1] && good; y++) {
+    for (unsigned x = 0; x < grid[0] && good; x += together) {
+      good = run_blocks({x, y, 0}, stacks);
+      for (const block &b : l.blocks)
+        for (size_t i = shared_bytes; i < SHARED_BYTES; i++)
+          good = good && b.shared[i] == 0xff;
     }
   }
   current = nullptr;
@@ -162,6 +221,54 @@ static inline float __fmaf_rn(float a, float b, float c) {
 }
 static inline void __syncthreads() {
   emulator::wait(emulator::AT_BLOCK_BARRIER);
+}
+
+static inline void __syncwarp() {
+  emulator::wait(emulator::AT_WARP_BARRIER);
+}
+
+static inline unsigned char *block_shared() {
+  return emulator::own_block().shared.data();
+}
+
+static inline void copy16(void *to, const vec16 *from) {
+  emulator::current->fibers[emulator::current->running].copies.back().push_back({to, from});
+}
+static inline void copies_commit() {
+  emulator::current->fibers[emulator::current->running].copies.emplace_back();
+}
+template <int LEFT> static inline void copies_wait() {
+  std::vector<std::vector<emulator::copy>> &groups = emulator::current->fibers[emulator::current->running].copies;
+  while (groups.size() - 1 > LEFT) {
+    for (const emulator::copy &c : groups.front())
+      memcpy(c.to, c.from, sizeof *c.from);
+    groups.erase(groups.begin());
+  }
+}
+
+static inline void wait_for_previous() {
+}
+static inline void let_next_start() {
+}
+
+typedef unsigned long long barrier_t;
+static inline void barrier_start(barrier_t *, int bytes) {
+  emulator::own_block().expected = bytes;
+}
+static inline void barrier_wait(barrier_t *) {
+  emulator::wait(emulator::AT_PUSHES);
+}
+static inline void meet_arrive() {
+  emulator::own_block().arrived++;
+}
+static inline void meet_wait() {
+  emulator::wait(emulator::AT_CLUSTER_BARRIER);
+}
+static inline void push(float *to, float value, barrier_t *, int rank) {
+  emulator::block &own = emulator::own_block(), &other = emulator::current->blocks[rank];
+  emulator::current->wrong |= !emulator::all_met(own) || other.expected < 0;
+  memcpy(&other.shared[reinterpret_cast<unsigned char *>(to) - own.shared.data()], &value, sizeof value);
+  other.pushed += sizeof value;
 }
 
 static inline vec16 load_weight(const vec16 *p) {

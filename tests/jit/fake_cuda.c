@@ -334,29 +334,56 @@ DRIVER(cuKernelSetAttribute, int attribute, int value, struct function *kernel, 
 }
 #endif
 
-DRIVER(cuLaunchKernel, struct function *f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra) {
-  record("cuLaunchKernel");
+static int launch(struct function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                  void *stream, int overlap, void **arguments) {
   if (!current())
     return INVALID_CONTEXT;
   if (f->context && f->context != current())
     return INVALID_HANDLE;
-  if (!grid_x || !grid_y || grid_z != 1 || !block_x || block_x > 1024 || block_y != 1 || block_z != 1 || extra ||
+  if (!grid[0] || !grid[1] || grid[2] != 1 || !block[0] || block[0] > 1024 || block[1] != 1 || block[2] != 1 ||
       (int)shared_bytes > f->shared[current()->device - 10])
     return INVALID_VALUE;
   if (fake_cuda.idle)
     return 0;
   pthread_mutex_lock(&lock);
-  memcpy(fake_cuda.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof fake_cuda.grid);
-  memcpy(fake_cuda.block, (unsigned[]){block_x, block_y, block_z}, sizeof fake_cuda.block);
+  memcpy(fake_cuda.grid, grid, sizeof fake_cuda.grid);
+  memcpy(fake_cuda.block, block, sizeof fake_cuda.block);
   fake_cuda.shared_bytes = shared_bytes;
   fake_cuda.stream = stream;
+  fake_cuda.overlap = overlap;
+  fake_cuda.early = *(int *)arguments[5];
   memcpy(fake_cuda.entry, f->name, sizeof f->name);
   pthread_mutex_unlock(&lock);
   if (fake_cuda.launch_error)
     return fake_cuda.launch_error;
   if (!f->launch)
     return NO_BINARY_FOR_GPU;
-  return f->launch(f->entry, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, arguments) ? ILLEGAL_ADDRESS
-                                                                                                     : 0;
+  return f->launch(f->entry, grid, block[0], shared_bytes, arguments) ? ILLEGAL_ADDRESS : 0;
 }
+
+DRIVER(cuLaunchKernel, struct function *f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra) {
+  record("cuLaunchKernel");
+  return extra ? INVALID_VALUE
+               : launch(f, (unsigned[]){grid_x, grid_y, grid_z}, (unsigned[]){block_x, block_y, block_z}, shared_bytes,
+                        stream, 0, arguments);
+}
+
+#ifndef FAKE_CUDA_11
+/* CUlaunchConfig of cuda.h, as this library fills it in: one attribute, of programmatic stream serialization (6). */
+struct launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream;
+  struct {
+    int id, pad, value[16];
+  } * attributes;
+  unsigned attribute_count;
+};
+
+DRIVER(cuLaunchKernelEx, const struct launch_config *c, struct function *f, void **arguments, void **extra) {
+  record("cuLaunchKernelEx");
+  if (extra || c->attribute_count != 1 || c->attributes->id != 6 || c->attributes->value[0] != 1)
+    return INVALID_VALUE;
+  return launch(f, c->grid, c->block, c->shared_bytes, c->stream, 1, arguments);
+}
+#endif

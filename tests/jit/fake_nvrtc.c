@@ -23,7 +23,7 @@ __asm__(".pushsection .rodata\n.hidden emulated_device\n.global emulated_device\
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct program {
-  char *source, *code;
+  char *source, *tensor /* tensor_gemm.cuh */, *code;
   size_t size;
   int failed, ptx;
 };
@@ -66,15 +66,18 @@ int nvrtcGetSupportedArchs(int *archs) {
 
 int nvrtcCreateProgram(struct program **program, const char *source, const char *name, int header_count,
                        const char *const *headers, const char *const *header_names) {
-  if (header_count != 1 || strcmp(header_names[0], "device.cuh") != 0 || !strstr(headers[0], "mma.sync") || !*name)
+  if (header_count != 2 || strcmp(header_names[0], "device.cuh") != 0 || !strstr(headers[0], "mma.sync") ||
+      strcmp(header_names[1], "tensor_gemm.cuh") != 0 || !*name)
     return 3;
   *program = calloc(1, sizeof **program);
   (*program)->source = strdup(source);
+  (*program)->tensor = strdup(headers[1]);
   return 0;
 }
 
 int nvrtcDestroyProgram(struct program **program) {
   free((*program)->source);
+  free((*program)->tensor);
   free((*program)->code);
   free(*program);
   *program = NULL;
@@ -104,16 +107,18 @@ static const char *const compiler[] = {"g++", "-O1", "-w", "-std=c++17", "-share
 enum { COMPILER_WORDS = sizeof compiler / sizeof compiler[0], MAX_WORDS = 32 };
 
 /* Runs the C++ compiler in a folder of its own below `store` and renames what comes of it to `target`. */
-static int build(const char *source, int option_count, const char *const *options, const char *store,
+static int build(const struct program *program, int option_count, const char *const *options, const char *store,
                  const char *target) {
-  char folder[480], device[512], kernel[512], made[512];
+  char folder[480], device[512], tensor[512], kernel[512], made[512];
   if (snprintf(folder, sizeof folder, "%s/new-XXXXXX", store) >= (int)sizeof folder || !mkdtemp(folder))
     return 0;
   snprintf(device, sizeof device, "%s/device.cuh", folder);
+  snprintf(tensor, sizeof tensor, "%s/tensor_gemm.cuh", folder);
   snprintf(kernel, sizeof kernel, "%s/kernel.cc", folder);
   snprintf(made, sizeof made, "%s/kernel.so", folder);
   int status = -1;
-  if (write_file(device, emulated_device) && write_file(kernel, source)) {
+  if (write_file(device, emulated_device) && write_file(tensor, program->tensor) &&
+      write_file(kernel, program->source)) {
     const char *arguments[32] = {"g++", "-O1",  "-w", "-std=c++17", "-shared", "-fPIC",
                                  "-I",  folder, "-o", made,         kernel};
     int count = 11;
@@ -130,6 +135,7 @@ static int build(const char *source, int option_count, const char *const *option
   }
   int good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && rename(made, target) == 0;
   unlink(device);
+  unlink(tensor);
   unlink(kernel);
   rmdir(folder);
   return good;
@@ -150,6 +156,7 @@ int nvrtcCompileProgram(struct program *program, int option_count, const char *c
   pthread_mutex_lock(&lock); /* of the options, which the last one leaves */
   XXH3_64bits_reset(state);
   XXH3_64bits_update(state, program->source, strlen(program->source));
+  XXH3_64bits_update(state, program->tensor, strlen(program->tensor));
   XXH3_64bits_update(state, emulated_device, strlen(emulated_device));
   *text = '\0';
   for (int i = 0; i < COMPILER_WORDS; i++)
@@ -166,7 +173,7 @@ int nvrtcCompileProgram(struct program *program, int option_count, const char *c
     return fake_nvrtc.compile_error;
   const char *store = getenv("SGL_TEST_STORE");
   if (!store || snprintf(path, sizeof path, "%s/%016llx.so", store, hash) >= (int)sizeof path ||
-      (access(path, R_OK) != 0 && !build(program->source, option_count, options, store, path)))
+      (access(path, R_OK) != 0 && !build(program, option_count, options, store, path)))
     return 6;
   program->code = read_file(path, &program->size);
   return program->code ? 0 : 6;

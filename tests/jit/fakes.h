@@ -21,6 +21,8 @@ struct fake_cuda {
   unsigned grid[3], block[3], shared_bytes;
   void *stream;
   char entry[64];
+  int overlap; /* it may start before the kernel before it ends */
+  int early;   /* the kernel's last argument: weights may be fetched before that */
 };
 
 struct fake_nvrtc {
@@ -33,7 +35,7 @@ struct fake_nvrtc {
   _Atomic int compiled;   /* calls of nvrtcCompileProgram */
   /* Descriptors, or 0. A compile writes a byte to the first when it begins, and then waits for one from the second. */
   int told, held;
-  char options[512]; /* of the last one, with blanks between */
+  char options[768]; /* of the last one, with blanks between */
 };
 
 /* The fake driver's constructor, where the environment variable SGL_TEST_HOLD_LOAD names two descriptors ("5 8"):

@@ -14,37 +14,47 @@ struct shape {
 static const int token_counts[] = {1, 2, 3, 8, 11, 16, 17, 64};
 enum { TOKEN_COUNTS = 8 };
 
-static void check(const struct shape *s, int last_count) {
+/* In the order of token_counts; invariant: all token counts take the paths of the tensor cores. */
+static void check_mode(const struct shape *s, int last_count, bool invariant) {
+  CU_ASSERT_EQUAL(sgl_jit_set_batch_invariant(invariant, NULL, 0), SGL_JIT_OK);
   struct gemm all = {
       .fused = s->fused, .f32 = s->f32, .cuda = true, .tokens = token_counts[last_count], .n = s->n, .k = s->k};
   gemm_make(&all, true);
   CU_ASSERT_EQUAL(gemm_run(&all), SGL_JIT_OK);
-  UNIT_STRINGS(all.message, "");
   UNIT_STRINGS(all.message, "");
   for (int i = 0; i <= last_count; i++) {
     struct gemm g = {.fused = s->fused, .f32 = s->f32, .cuda = true, .tokens = token_counts[i], .n = s->n, .k = s->k};
     gemm_make(&g, i % 2);
     CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
     UNIT_STRINGS(g.message, "");
-    UNIT_STRINGS(fakes.cuda->entry, s->entries[i]);
+    bool tensor = token_counts[i] > 2 || s->fused || invariant;
+    UNIT_STRINGS(fakes.cuda->entry, token_counts[i] <= 2 && tensor && !s->fused ? "router_16" : s->entries[i]);
     int wrong = gemm_wrong(&g, 1e-6);
     if (wrong)
       fprintf(stderr, "  %s %dx%d, %d tokens: %d wrong\n", s->fused ? "fused_a" : "router", s->n, s->k, g.tokens,
               wrong);
     CU_ASSERT_EQUAL(wrong, 0);
-    /* The first rows of `all` are the same tokens: the number of tokens must not show. */
-    CU_ASSERT_EQUAL(memcmp(g.output.data, all.output.data, gemm_output_size(&g)), 0);
+    /* The first rows of `all` are the same tokens: their number must not show. */
+    if (tensor)
+      CU_ASSERT_EQUAL(memcmp(g.output.data, all.output.data, gemm_output_size(&g)), 0);
     gemm_free(&g);
   }
   gemm_free(&all);
 }
 
-#define ROUTER_ENTRIES                                                                                                 \
-  { "router_1", "router_2", "router_4", "router_8", "router_16", "router_16", "router_16", "router_16" }
-#define FUSED_ENTRIES                                                                                                  \
-  { "fused_a_8", "fused_a_8", "fused_a_8", "fused_a_8", "fused_a_16", "fused_a_16", "fused_a_32", "fused_a_64" }
+static void check(const struct shape *s, int last_count) {
+  check_mode(s, last_count, false);
+  if (!s->fused)
+    check_mode(s, last_count, true);
+}
 
-/* K 256, 1280, 2304: 1, 5 and 5 warps; the last with idle threads in the second turn. 1, 2, 3 and 4 experts a block. */
+#define ROUTER_ENTRIES                                                                                                 \
+  { "router_1", "router_2", "router_16", "router_16", "router_16", "router_16", "router_16", "router_16" }
+#define FUSED_ENTRIES                                                                                                  \
+  { "fused_a_16", "fused_a_16", "fused_a_16", "fused_a_16", "fused_a_16", "fused_a_16", "fused_a_32", "fused_a_32" }
+
+/* K 256, 512, 1280, 2304: clusters of 4, 8, 4 and 4 blocks; with 5 and 9 units a block, so that some warps have a unit
+ * less. 8, 136 and 272 columns: tiles that are not full. */
 static void router_body(void) {
   static const struct shape few[] = {{false, true, 8, 256, ROUTER_ENTRIES},
                                      {false, false, 16, 1280, ROUTER_ENTRIES},
@@ -93,16 +103,92 @@ static void not_finite_body(void) {
   }
 }
 
-/* A device with little shared memory: the greatest path that fits serves, with more blocks. */
+/* A device with little shared memory: the greatest path that fits serves, with more blocks. One with too little for any
+ * is told so. */
 static void little_shared_memory_body(void) {
-  fakes.cuda->shared_optin = 48 * 1024;
+  fakes.cuda->shared_optin = 72 * 1024;
   struct gemm g = {.fused = true, .cuda = true, .tokens = 64, .n = 16, .k = 7168};
   gemm_make(&g, true);
   CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
   UNIT_STRINGS(g.message, "");
-  UNIT_STRINGS(fakes.cuda->entry, "fused_a_32");
-  CU_ASSERT_EQUAL(fakes.cuda->grid[1], 2);
+  UNIT_STRINGS(fakes.cuda->entry, "fused_a_16");
+  CU_ASSERT_EQUAL(fakes.cuda->grid[1], 4);
   CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
+  gemm_free(&g);
+}
+
+static void too_little_shared_memory_body(void) {
+  fakes.cuda->shared_optin = 40 * 1024;
+  struct gemm g = {.fused = true, .cuda = true, .tokens = 1, .n = 16, .k = 7168};
+  gemm_make(&g, true);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_UNSUPPORTED);
+  CU_ASSERT(strstr(g.message, "40960 bytes of shared memory") != NULL);
+  gemm_free(&g);
+}
+
+/* Devices before 9.0 have no clusters: a block has the whole of K. */
+static void no_clusters_body(void) {
+  static const struct shape shape = {false, true, 40, 1280, ROUTER_ENTRIES};
+  fakes.cuda->major = 8;
+  fakes.cuda->minor = 6;
+  fakes.cuda->shared_optin = 101376;
+  check(&shape, 7);
+}
+
+/* Programmatic dependent launch: the attribute, and the argument that lets weights be fetched first. */
+static void overlap_body(void) {
+  static const struct {
+    sgl_jit_pdl mode;
+    int overlap, early;
+  } cases[] = {{SGL_JIT_PDL_OFF, 0, 0}, {SGL_JIT_PDL_ON, 1, 1}, {SGL_JIT_PDL_NO_PREFETCH, 1, 0}};
+  for (int fused = 0; fused < 2; fused++)
+    for (int tokens = 1; tokens < 20; tokens += 9)
+      for (int i = 0; i < 3; i++) {
+        struct gemm g = {.fused = fused, .f32 = !fused, .cuda = true, .tokens = tokens, .n = 16, .k = 512};
+        gemm_make(&g, true);
+        CU_ASSERT_EQUAL(sgl_jit_set_pdl(cases[i].mode, NULL, 0), SGL_JIT_OK);
+        CU_ASSERT_EQUAL(sgl_jit_get_pdl(), cases[i].mode);
+        CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
+        CU_ASSERT_EQUAL(fakes.cuda->overlap, cases[i].overlap);
+        CU_ASSERT_EQUAL(fakes.cuda->early, cases[i].early);
+        CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
+        gemm_free(&g);
+      }
+  CU_ASSERT_EQUAL(sgl_jit_set_pdl((sgl_jit_pdl)3, NULL, 0), SGL_JIT_ERROR_INVALID_ARGUMENT);
+  CU_ASSERT_EQUAL(sgl_jit_set_batch_invariant(2, NULL, 0), SGL_JIT_ERROR_INVALID_ARGUMENT);
+}
+
+static void modes_of(const char *pdl, const char *prefetch, const char *invariant, sgl_jit_pdl want_pdl, int want) {
+  const char *const names[] = {"TRTLLM_ENABLE_PDL", "SGL_KERNEL_JIT_PDL_PREFETCH", "SGL_KERNEL_JIT_BATCH_INVARIANT"};
+  const char *const values[] = {pdl, prefetch, invariant};
+  for (int i = 0; i < 3; i++)
+    if (values[i])
+      setenv(names[i], values[i], 1);
+    else
+      unsetenv(names[i]);
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(sgl_jit_get_pdl() == want_pdl && sgl_jit_get_batch_invariant() == want ? 0 : 1);
+  int status = -1;
+  waitpid(pid, &status, 0);
+  CU_ASSERT_EQUAL(status, 0);
+}
+
+static void environment(void) {
+  modes_of(NULL, NULL, NULL, SGL_JIT_PDL_OFF, 0);
+  modes_of("1", NULL, "1", SGL_JIT_PDL_ON, 1);
+  modes_of("1", "0", "0", SGL_JIT_PDL_NO_PREFETCH, 0);
+  modes_of("1", "1", "", SGL_JIT_PDL_ON, 0);
+  modes_of("true", NULL, NULL, SGL_JIT_PDL_OFF, 0);
+  modes_of("0", "0", NULL, SGL_JIT_PDL_OFF, 0);
+}
+
+static void bad_environment_body(void) {
+  setenv("SGL_KERNEL_JIT_BATCH_INVARIANT", "yes", 1);
+  struct gemm g = {.fused = true, .cuda = true, .tokens = 1, .n = 16, .k = 256};
+  gemm_make(&g, true);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_INVALID_ARGUMENT);
+  CU_ASSERT(strstr(g.message, "SGL_KERNEL_JIT_BATCH_INVARIANT") != NULL);
   gemm_free(&g);
 }
 
@@ -128,11 +214,25 @@ static void not_finite(void) {
 }
 static void little_shared_memory(void) {
   start(little_shared_memory_body);
+  start(too_little_shared_memory_body);
+}
+static void no_clusters(void) {
+  start(no_clusters_body);
+}
+static void overlap(void) {
+  start(overlap_body);
+}
+static void bad_environment(void) {
+  start(bad_environment_body);
 }
 
 static const struct unit_test tests[] = {{"router", router},
                                          {"fused_a", fused_a},
                                          {"full_width", full_width},
                                          {"not_finite", not_finite},
-                                         {"little_shared_memory", little_shared_memory}};
+                                         {"little_shared_memory", little_shared_memory},
+                                         {"no_clusters", no_clusters},
+                                         {"overlap", overlap},
+                                         {"environment", environment},
+                                         {"bad_environment", bad_environment}};
 UNIT_MAIN("jit/emulate", tests)

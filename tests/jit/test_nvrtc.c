@@ -141,13 +141,13 @@ static void check_image(const struct device *d, const struct shape *s, const str
     struct entry e;
     snprintf(e.name, sizeof e.name, "%s", plan->paths[i].entry);
     read_info(&c, &e);
-    int bank_warps =
-        (plan->warps + 3) / 4; /* a multiprocessor has four register banks, a warp's registers are in one */
+    /* A multiprocessor has four register banks, a warp's registers are in one. */
+    int bank_warps = (plan->paths[i].threads / 32 + 3) / 4;
     bool fits = e.is_code && e.registers > 0 && (e.registers + 7) / 8 * 8 * 32 * bank_warps <= BANK &&
-                jit_plan_shared(plan, i) <= d->shared_bytes;
+                plan->paths[i].shared <= d->shared_bytes;
     if (!fits || e.frame != 0)
       fprintf(stderr, "  %s %s %dx%d: code %d, registers %d, frame %d, shared %d\n", d->target, e.name, s->n, s->k,
-              e.is_code, e.registers, e.frame, jit_plan_shared(plan, i));
+              e.is_code, e.registers, e.frame, plan->paths[i].shared);
     CU_ASSERT(fits);
     CU_ASSERT_EQUAL(e.frame, 0); /* a spill is a stack frame */
   }
@@ -166,8 +166,9 @@ static void compile_all(enum jit_op op) {
         struct jit_message m = {text, sizeof text, NULL};
         struct jit_plan plan;
         struct jit_image image = {NULL, 0};
-        jit_plan(op, shapes[s].n, shapes[s].k, shapes[s].f32, &plan);
-        CU_ASSERT(shapes[s].n % plan.columns == 0);
+        jit_plan(op, shapes[s].n, shapes[s].k, shapes[s].f32, devices[d].major * 10 + devices[d].minor,
+                 devices[d].shared_bytes, &plan);
+        CU_ASSERT_EQUAL(jit_shared_limit(devices[d].major * 10 + devices[d].minor), devices[d].shared_bytes);
         sgl_jit_status status = jit_compile(c, op, &plan, &target, &image, m);
         if (status != SGL_JIT_OK)
           fprintf(stderr, "  %s %dx%d: %s\n", target.name, shapes[s].n, shapes[s].k, text);
@@ -199,7 +200,7 @@ static void unknown_devices(void) {
   struct jit_plan plan;
   struct jit_image image;
   char text[512] = "";
-  jit_plan(JIT_ROUTER, 256, 7168, true, &plan);
+  jit_plan(JIT_ROUTER, 256, 7168, true, 90, jit_shared_limit(90), &plan);
   sgl_jit_status status =
       jit_compile(c, JIT_ROUTER, &plan, &ptx, &image, (struct jit_message){text, sizeof text, NULL});
   if (status != SGL_JIT_OK)
@@ -217,7 +218,7 @@ static void refused(void) {
   struct jit_image image;
   struct jit_target target = jit_target_for(c, 9, 0);
   char text[512] = "";
-  jit_plan(JIT_ROUTER, 256, 7168, true, &plan);
+  jit_plan(JIT_ROUTER, 256, 7168, true, 90, jit_shared_limit(90), &plan);
   strcpy(plan.options[0], "-DN=%");
   CU_ASSERT_EQUAL(jit_compile(c, JIT_ROUTER, &plan, &target, &image, (struct jit_message){text, sizeof text, "f"}),
                   SGL_JIT_ERROR_COMPILE);

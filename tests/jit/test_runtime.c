@@ -14,8 +14,9 @@ CASE(hot_path) {
   WORKS(g);
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
   UNIT_STRINGS(fakes.nvrtc->options,
-               "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DROWS=1 -DOUTPUT_F32=1 -DWARPS=1");
-  CU_ASSERT_EQUAL(fakes.cuda->grid[0], 8);
+               "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DTILE=16 -DCLUSTER=4 -DWARPS=1 "
+               "-DOUTPUT_F32=1 -DFMA_WARPS=1 -DROWS_1=1 -DROWS_2=1 -DDEPTH_16=1");
+  CU_ASSERT_EQUAL(fakes.cuda->grid[0], 4); /* a cluster of four blocks shares K */
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 1);
   CU_ASSERT_EQUAL(fakes.cuda->block[0], 32);
   CU_ASSERT_PTR_EQUAL(fakes.cuda->stream, &g);
@@ -31,11 +32,12 @@ CASE(hot_path) {
 }
 
 CASE(attribute_set_once) {
-  struct gemm g = fused_call(64, 7168); /* 14 warps x 64 tokens x 20 floats: more than 48 KiB */
+  struct gemm g = fused_call(64, 7168);
+  /* 8 warps x 4 units x (16 columns + 32 tokens) x 128 bytes, and 6 units with 16 tokens: more than 48 KiB */
   for (int i = 0; i < 3; i++)
     WORKS(g);
-  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 14 * 64 * 20 * 4);
-  CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 1);
+  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 8 * 4 * 48 * 128);
+  CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 2); /* a path each */
   CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), 1);
 }
 
@@ -115,8 +117,8 @@ CASE(two_devices) {
   WORKS(g);
   g.device = 1;
   WORKS(g);
-  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1); /* the second one found it in the cache */
-  CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 2);
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);               /* the second one found it in the cache */
+  CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 4); /* two paths on each */
   g.device = 2;
   RETURNS(g, SGL_JIT_ERROR_INVALID_ARGUMENT, "dsv3_fused_a_gemm: there is no cuda:2, the driver has 2 devices");
   g.device = -1;
@@ -129,7 +131,7 @@ static void modules_body(void) {
   WORKS(g);
   WORKS(g);
   CU_ASSERT_EQUAL(fakes.count("cuModuleLoadData"), 1);
-  CU_ASSERT_EQUAL(fakes.count("cuFuncSetAttribute"), 1);
+  CU_ASSERT_EQUAL(fakes.count("cuFuncSetAttribute"), 2);
   fakes.context(0, 1); /* another context needs a module of its own */
   WORKS(g);
   WORKS(g);
@@ -299,9 +301,10 @@ CASE(little_shared_memory) {
   struct gemm g = fused_call(8, 7168);
   fakes.cuda->shared_optin = 1000;
   for (int i = 0; i < 2; i++)
-    RETURNS(g, SGL_JIT_ERROR_UNSUPPORTED,
-            "dsv3_fused_a_gemm: a block needs 8960 bytes of shared memory, the device has 1000");
-  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
+    RETURNS(
+        g, SGL_JIT_ERROR_UNSUPPORTED,
+        "dsv3_fused_a_gemm: 1000 bytes of shared memory, what the device gives a block, are too few for this shape");
+  CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 0);
 }
 
 /* --- the compiler's failures --- */
@@ -509,9 +512,9 @@ static void cached_kernel_refused(void) {
   FILE *f = fopen(entry.text, "rb");
   CU_ASSERT(fread(content, 1, sizeof content - 1, f) > 1000);
   fclose(f);
-  char *key = content + 24, *end = strstr(key, " -DWARPS=1\n");
+  char *key = content + 24, *end = strstr(key, " -DDEPTH_16=1\n");
   CU_ASSERT_FATAL(end != NULL);
-  end[11] = '\0';
+  end[14] = '\0';
   char text[] = "rubbish";
   struct jit_image rubbish = {text, 7};
   jit_cache_write(key, &rubbish, (struct jit_message){NULL, 0, NULL});

@@ -164,7 +164,7 @@ def put(folder, key, image):
 
 
 def entry_for(folder, kernel, target):
-    for file in folder.iterdir():
+    for file in folder.glob("[!.]*"):  # no lock files
         key, image = decode(file.read_bytes())
         if f"kernel {kernel}\ntarget {target}\n".encode() in key:
             return file, key, image

@@ -97,6 +97,23 @@ typedef enum sgl_jit_backend { SGL_JIT_BACKEND_AUTO = 0, SGL_JIT_BACKEND_REFEREN
 SGL_JIT_API sgl_jit_status sgl_jit_set_backend(sgl_jit_backend backend, char *message, size_t message_size);
 SGL_JIT_API sgl_jit_backend sgl_jit_get_backend(void);
 
+/* Batch invariance. Off, which path computes a call depends on its number of tokens: of one and two tokens the router's
+ * results may differ in the last bits from those of the same tokens in a larger call. On, there is one path for all
+ * numbers of tokens, and the result of a token does not depend on them. dsv3_fused_a_gemm always is so. The initial
+ * value comes from the environment variable SGL_KERNEL_JIT_BATCH_INVARIANT (0 | 1). on: 0 or 1. */
+SGL_JIT_API sgl_jit_status sgl_jit_set_batch_invariant(int on, char *message, size_t message_size);
+SGL_JIT_API int sgl_jit_get_batch_invariant(void);
+
+/* Programmatic dependent launch (compute capability 9.0, CUDA 12.0): a kernel starts before the one that was launched
+ * before it on the stream ends, and waits for its end before it reads hidden_states or mat_a, or writes anything. ON
+ * fetches weights before that wait: they must not be written by the kernel before. NO_PREFETCH waits first. The initial
+ * value is ON if the environment variable TRTLLM_ENABLE_PDL is exactly 1 (the deleted kernels' rule), else OFF;
+ * NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH is 0 too. */
+typedef enum sgl_jit_pdl { SGL_JIT_PDL_OFF = 0, SGL_JIT_PDL_ON = 1, SGL_JIT_PDL_NO_PREFETCH = 2 } sgl_jit_pdl;
+
+SGL_JIT_API sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_size);
+SGL_JIT_API sgl_jit_pdl sgl_jit_get_pdl(void);
+
 /* "0.1.0" and the name of a status ("SGL_JIT_ERROR_COMPILE"); static strings. */
 SGL_JIT_API const char *sgl_jit_version(void);
 SGL_JIT_API const char *sgl_jit_status_name(sgl_jit_status status);
