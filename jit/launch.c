@@ -1,7 +1,8 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
 #include "internal.h"
 
-enum { PDL_MIN_MAJOR = 9 }; /* programmatic dependent launch came with compute capability 9.0 */
+enum { LAUNCH_OVERLAPS = 1, LAUNCH_EARLY = 2 }; /* as in kernels/device.cuh */
+enum { PDL_MIN_MAJOR = 9 };                     /* programmatic dependent launch came with compute capability 9.0 */
 
 /* The first path for so many tokens, else the last one, which then takes more blocks. */
 static inline int path_for(const struct jit_plan *plan, int tokens, bool invariant) {
@@ -27,16 +28,17 @@ static CUresult launch_kernel(const struct jit_driver *driver, CUfunction functi
   return driver->cuLaunchKernelEx(&config, function, arguments, NULL);
 }
 
-static sgl_jit_status launch(const struct jit_driver *driver, const struct jit_device *device,
-                             const struct jit_kernel *kernel, const struct jit_gemm *gemm, int modes, void *stream,
-                             struct jit_message m) {
+static sgl_jit_status launch_path(const struct jit_driver *driver, const struct jit_device *device,
+                                  const struct jit_kernel *kernel, const struct jit_gemm *gemm, int modes, void *stream,
+                                  struct jit_message m) {
   int index = path_for(&kernel->plan, gemm->tokens, modes & JIT_MODE_INVARIANT);
   const struct jit_path *path = &kernel->plan.paths[index];
   bool overlap = modes & JIT_MODE_PDL && device->major >= PDL_MIN_MAJOR && driver->has_libraries;
-  int token_count = gemm->tokens, block_tokens = path->tokens, early = overlap && modes & JIT_MODE_EARLY;
+  int token_count = gemm->tokens, block_tokens = path->tokens;
+  int launch = !overlap ? 0 : modes & JIT_MODE_EARLY ? LAUNCH_OVERLAPS | LAUNCH_EARLY : LAUNCH_OVERLAPS;
   void *output = gemm->output;
   const void *a = gemm->a, *w = gemm->w;
-  void *arguments[] = {&output, &a, &w, &token_count, &block_tokens, &early};
+  void *arguments[] = {&output, &a, &w, &token_count, &block_tokens, &launch};
   CUresult error =
       launch_kernel(driver, kernel->functions[index], path, (unsigned)((token_count + path->tokens - 1) / path->tokens),
                     overlap, stream, arguments);
@@ -91,7 +93,7 @@ sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct
     return status;
   status = find_kernel(&place, gemm, false, &kernel, m);
   if (status == SGL_JIT_OK)
-    status = launch(place.driver, place.device, kernel, gemm, modes, stream, m);
+    status = launch_path(place.driver, place.device, kernel, gemm, modes, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }

@@ -62,17 +62,13 @@ static int fma_rows(int n) {
   return n <= 396 && n % 3 == 0 ? 3 : 4;
 }
 
-static void add_fma(struct jit_plan *plan, int n, int k, int tokens, int rows) {
-  static const char *const entries[] = {"", "router_1", "router_2"};
-  static const char *const names[] = {"", "ROWS_1", "ROWS_2"};
-  int warps = warps_for(k / 256, FMA_WARPS); /* a warp loads 32 x 8 values at a time */
-  plan->paths[plan->path_count++] = (struct jit_path){.entry = entries[tokens],
+static void add_fma(struct jit_plan *plan, const char *entry, int n, int tokens, int rows, int warps) {
+  plan->paths[plan->path_count++] = (struct jit_path){.entry = entry,
                                                       .tokens = tokens,
                                                       .most = tokens,
                                                       .blocks = n / rows,
                                                       .threads = warps * 32,
                                                       .shared = tokens * rows * ((warps + 3) / 4 * 4) * 4};
-  define(plan, names[tokens], rows);
 }
 
 /* What tensor_gemm.cuh is compiled for. */
@@ -132,9 +128,12 @@ void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int
   define(plan, "WARPS", t.warps);
   define(plan, "OUTPUT_F32", output_f32);
   if (op == JIT_ROUTER) {
-    define(plan, "FMA_WARPS", warps_for(k / 256, FMA_WARPS));
-    add_fma(plan, n, k, 1, fma_rows(n));
-    add_fma(plan, n, k, 2, n <= 396 ? 1 : fma_rows(n));
+    int rows = fma_rows(n);
+    int warps = warps_for(k / 256, rows < 3 ? FMA_WARPS : 2 * FMA_WARPS); /* a warp loads 32 x 8 values at a time */
+    define(plan, "ROWS", rows);
+    define(plan, "FMA_WARPS", warps);
+    add_fma(plan, "router_1", n, 1, rows, warps);
+    add_fma(plan, "router_2", n, 2, rows, warps);
     int depth = depth_for(&t, 16, t.units, shared_limit);
     define(plan, "DEPTH_16", depth);
     for (int tokens = 16; depth > 0 && tokens <= MOST_TOKENS; tokens *= 2)
@@ -145,7 +144,6 @@ void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int
     int depth32 = depth_for(&t, 32, FUSED_A_DEPTH_32, shared_limit);
     define(plan, "DEPTH_16", depth16);
     define(plan, "DEPTH_32", depth32);
-    define(plan, "UNROLL_16", FUSED_A_UNROLL);
     if (depth16 > 0)
       add_tensor(plan, &t, "fused_a_16", 16, 16, depth16);
     if (depth32 > 0)

@@ -66,14 +66,16 @@ __device__ __forceinline__ unsigned char *block_shared() {
   return dynamic_shared;
 }
 
-__device__ __forceinline__ unsigned shared_address(const void *p) {
+// An address in shared memory, to be made once: every time costs instructions.
+typedef unsigned shared_t;
+__device__ __forceinline__ shared_t shared_address(const void *p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
 // 16 bytes into shared memory, past the registers. A thread's copies form groups; copies_wait<LEFT> waits until at most
 // LEFT groups of this thread are under way. What other threads copied is there after a barrier behind their wait.
-__device__ __forceinline__ void copy16(void *to, const vec16 *from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+__device__ __forceinline__ void copy16(shared_t to, const vec16 *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 __device__ __forceinline__ void copies_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -84,7 +86,11 @@ template <int LEFT> __device__ __forceinline__ void copies_wait() {
 
 // --- the kernel before, when it and this one were launched to overlap (programmatic dependent launch) ---
 
-// Everything that the kernel before wrote is there. Nothing to wait for in an ordinary launch.
+// How a kernel was launched: its last argument.
+constexpr int LAUNCH_OVERLAPS = 1; // with the kernel before
+constexpr int LAUNCH_EARLY = 2;    // and weights may be fetched before that one ends
+
+// Everything that the kernel before wrote is there.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

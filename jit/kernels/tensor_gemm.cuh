@@ -48,6 +48,8 @@ constexpr int BLOCK_UNITS = K / 64 / CLUSTER;
 constexpr int UNITS = (BLOCK_UNITS + WARPS - 1) / WARPS; // of a warp; the last one may be missing
 constexpr int LINE = 128;                                // bytes: 64 k of a row
 constexpr int TENSOR_THREADS = WARPS * 32;
+constexpr bool SHORT_SUMS = OUTPUT_F32 && UNITS > 2; // long sums inside the tensor core lose more than float32 does
+constexpr int ALL = UNITS <= 2 ? UNITS : 1;           // how often a loop over the units is unrolled
 // Partial sums of a token are TILE floats in a row; columns are exchanged so that the stores of a warp go to 32 banks.
 __device__ __forceinline__ int sum_place(int token, int column) {
   return token * TILE + (column ^ token / 2 % (TILE / 8) * 8);
@@ -55,11 +57,12 @@ __device__ __forceinline__ int sum_place(int token, int column) {
 
 template <int TOKENS, int DEPTH, int UNROLL>
 __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activations, const bf16 *weights, int tokens,
-                                            int block_tokens, int early) {
+                                            int block_tokens, int launch) {
   constexpr bool RESIDENT = DEPTH >= UNITS;
   constexpr int SLOTS = RESIDENT ? UNITS : DEPTH + 1;
   constexpr int GROUPS = TOKENS / 8, BLOCKS16 = TILE / 16;
   constexpr int EARLY = DEPTH < 2 ? DEPTH : 2; // units of weights that may be fetched before the kernel before ends
+  constexpr int FILL = TOKENS <= 16 ? DEPTH : 1; // how often the first loop is unrolled
   const int slot_bytes = (TILE + (RESIDENT ? block_tokens : TOKENS)) * LINE;
   const int ring_bytes = SLOTS * slot_bytes;
   unsigned char *shared = block_shared(); // a ring for each warp; with a cluster, received sums and their barrier
@@ -79,15 +82,11 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
   barrier_t *barrier = reinterpret_cast<barrier_t *>(received + CLUSTER * most_owned * TILE);
   const int columns = N - row0 < TILE ? N - row0 : TILE;
   const int owned = tokens > rank ? (tokens - rank + CLUSTER - 1) / CLUSTER : 0;
-  if (threadIdx.x == 0)
-    barrier_start(barrier, CLUSTER * owned * columns * static_cast<int>(sizeof(float)));
-  __syncwarp();
-  meet_arrive();
 #endif
 
   unsigned char *ring = shared + warp * ring_bytes;
   // Odd lines are stored with their halves exchanged, so that the reads of eight lanes go to 32 banks.
-  unsigned char *place = ring + line * LINE + (piece ^ line % 2 * 4) * 16;
+  const shared_t place = shared_address(ring) + line * LINE + (piece ^ line % 2 * 4) * 16;
   const int first = N % TILE == 0 || row0 + line < N ? row0 + line : N - 1;
   const int last = N - 1 - first; // past the last row: the last one again, never stored
   const vec16 *weight =
@@ -109,30 +108,36 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
     const int unit = u * WARPS + warp;
     if (BLOCK_UNITS % WARPS != 0 && unit >= BLOCK_UNITS)
       return;
-    if constexpr (RESIDENT) {
 #pragma unroll 1
-      for (int m = 0; m + line < tokens; m += 4)
-        copy16(place + slot * slot_bytes + (TILE + m) * LINE, activation + m * (K / 8) + unit * 8);
-    } else {
+    for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS) {
 #pragma unroll
       for (int m = 0; m < TOKENS; m += 4)
-        if (m + line < tokens)
-          copy16(place + slot * slot_bytes + (TILE + m) * LINE, activation + m * (K / 8) + unit * 8);
+        if (pass + m + line < tokens)
+          copy16(place + slot * slot_bytes + (TILE + pass + m) * LINE, activation + (pass + m) * (K / 8) + unit * 8);
     }
   };
 
-  const int ahead = early ? EARLY : 0;
+  const int ahead = launch & LAUNCH_EARLY ? EARLY : 0;
+  if (launch & LAUNCH_OVERLAPS) {
 #pragma unroll 1
-  for (int u = 0; u < ahead; u++)
-    copy_weights(u, u);
-  wait_for_previous();
-#pragma unroll 1
+    for (int u = 0; u < ahead; u++)
+      copy_weights(u, u);
+    wait_for_previous();
+  }
+#pragma unroll FILL
   for (int u = 0; u < DEPTH; u++) {
     if (u >= ahead)
       copy_weights(u, u);
     copy_activations(u, u);
     copies_commit();
   }
+
+#if CLUSTER > 1
+  if (threadIdx.x == 0)
+    barrier_start(barrier, CLUSTER * owned * columns * static_cast<int>(sizeof(float)));
+  __syncwarp();
+  meet_arrive();
+#endif
 
 #pragma unroll 1
   for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS) {
@@ -151,11 +156,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       copies_commit();
       if (BLOCK_UNITS % WARPS == 0 || u * WARPS + warp < BLOCK_UNITS) {
         const unsigned char *unit = ring + slot * slot_bytes;
-#if OUTPUT_F32
-        float part[BLOCKS16][GROUPS][4] = {}; // long sums inside the tensor core lose more than float32 does
-#else
-        float(&part)[BLOCKS16][GROUPS][4] = sum;
-#endif
+        float fresh[BLOCKS16][GROUPS][4] = {};
+        float(&part)[BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
           const unsigned char *at = unit + g * LINE + ((half * 4 + q) ^ g % 2 * 4) * 16;
@@ -177,15 +179,15 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
             }
           }
         }
-#if OUTPUT_F32
+        if (SHORT_SUMS) {
 #pragma unroll
-        for (int b = 0; b < BLOCKS16; b++)
+          for (int b = 0; b < BLOCKS16; b++)
 #pragma unroll
-          for (int i = 0; i < GROUPS; i++)
+            for (int i = 0; i < GROUPS; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-              sum[b][i][j] += part[b][i][j];
-#endif
+              for (int j = 0; j < 4; j++)
+                sum[b][i][j] += part[b][i][j];
+        }
       }
       slot = slot + 1 == SLOTS ? 0 : slot + 1;
       next_slot = next_slot + 1 == SLOTS ? 0 : next_slot + 1;
@@ -201,7 +203,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
         for (int j = 0; j < 4; j++)
           mine[sum_place(pass + 8 * i + 2 * q + j % 2, 16 * b + g + j / 2 * 8)] = sum[b][i][j];
   }
-  let_next_start();
+  if (launch & LAUNCH_OVERLAPS)
+    let_next_start();
 
   __syncthreads();
 #if CLUSTER > 1
@@ -257,6 +260,6 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 // One block a multiprocessor is enough: without the 1 the compiler saves registers and loads one after the other.
 #define TENSOR_ENTRY(NAME, TOKENS, DEPTH, UNROLL)                                                                      \
   extern "C" __global__ void IN_CLUSTERS __launch_bounds__(TENSOR_THREADS, 1) NAME(                                    \
-      output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens, int early) {       \
-    tensor_gemm<TOKENS, DEPTH, UNROLL>(output, activations, weights, tokens, block_tokens, early);                     \
+      output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens, int launch) {      \
+    tensor_gemm<TOKENS, DEPTH, UNROLL>(output, activations, weights, tokens, block_tokens, launch);                    \
   }

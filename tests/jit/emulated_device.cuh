@@ -231,7 +231,11 @@ static inline unsigned char *block_shared() {
   return emulator::own_block().shared.data();
 }
 
-static inline void copy16(void *to, const vec16 *from) {
+typedef unsigned char *shared_t;
+static inline shared_t shared_address(void *p) {
+  return static_cast<unsigned char *>(p);
+}
+static inline void copy16(shared_t to, const vec16 *from) {
   emulator::current->fibers[emulator::current->running].copies.back().push_back({to, from});
 }
 static inline void copies_commit() {
@@ -246,6 +250,7 @@ template <int LEFT> static inline void copies_wait() {
   }
 }
 
+constexpr int LAUNCH_OVERLAPS = 1, LAUNCH_EARLY = 2;
 static inline void wait_for_previous() {
 }
 static inline void let_next_start() {

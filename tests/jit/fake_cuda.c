@@ -351,7 +351,7 @@ static int launch(struct function *f, const unsigned grid[3], const unsigned blo
   fake_cuda.shared_bytes = shared_bytes;
   fake_cuda.stream = stream;
   fake_cuda.overlap = overlap;
-  fake_cuda.early = *(int *)arguments[5];
+  fake_cuda.argument = *(int *)arguments[5];
   memcpy(fake_cuda.entry, f->name, sizeof f->name);
   pthread_mutex_unlock(&lock);
   if (fake_cuda.launch_error)

@@ -21,8 +21,8 @@ struct fake_cuda {
   unsigned grid[3], block[3], shared_bytes;
   void *stream;
   char entry[64];
-  int overlap; /* it may start before the kernel before it ends */
-  int early;   /* the kernel's last argument: weights may be fetched before that */
+  int overlap;  /* it may start before the kernel before it ends */
+  int argument; /* the kernel's last one: 0, 1 overlaps, 3 and weights may be fetched before that */
 };
 
 struct fake_nvrtc {

@@ -139,8 +139,8 @@ static void no_clusters_body(void) {
 static void overlap_body(void) {
   static const struct {
     sgl_jit_pdl mode;
-    int overlap, early;
-  } cases[] = {{SGL_JIT_PDL_OFF, 0, 0}, {SGL_JIT_PDL_ON, 1, 1}, {SGL_JIT_PDL_NO_PREFETCH, 1, 0}};
+    int overlap, argument;
+  } cases[] = {{SGL_JIT_PDL_OFF, 0, 0}, {SGL_JIT_PDL_ON, 1, 3}, {SGL_JIT_PDL_NO_PREFETCH, 1, 1}};
   for (int fused = 0; fused < 2; fused++)
     for (int tokens = 1; tokens < 20; tokens += 9)
       for (int i = 0; i < 3; i++) {
@@ -150,7 +150,7 @@ static void overlap_body(void) {
         CU_ASSERT_EQUAL(sgl_jit_get_pdl(), cases[i].mode);
         CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
         CU_ASSERT_EQUAL(fakes.cuda->overlap, cases[i].overlap);
-        CU_ASSERT_EQUAL(fakes.cuda->early, cases[i].early);
+        CU_ASSERT_EQUAL(fakes.cuda->argument, cases[i].argument);
         CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
         gemm_free(&g);
       }

@@ -15,7 +15,7 @@ CASE(hot_path) {
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
   UNIT_STRINGS(fakes.nvrtc->options,
                "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DTILE=16 -DCLUSTER=4 -DWARPS=1 "
-               "-DOUTPUT_F32=1 -DFMA_WARPS=1 -DROWS_1=1 -DROWS_2=1 -DDEPTH_16=1");
+               "-DOUTPUT_F32=1 -DROWS=1 -DFMA_WARPS=1 -DDEPTH_16=1");
   CU_ASSERT_EQUAL(fakes.cuda->grid[0], 4); /* a cluster of four blocks shares K */
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 1);
   CU_ASSERT_EQUAL(fakes.cuda->block[0], 32);
