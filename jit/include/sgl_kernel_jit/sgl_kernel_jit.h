@@ -6,12 +6,13 @@
  * The library prints nothing but what sgl_jit_set_monitor says, never aborts, and leaves errno and the current CUDA
  * context as it found them.
  *
- * CUDA: compute capability 8.0 or newer. The result of a token does not depend on the number of tokens and is the same
- * in every run. The first use of a shape on a device compiles its kernel (NVRTC 12.0 or newer, half a second) or reads
- * it from the cache; later uses only launch. Capturable in a CUDA graph; call once with the shape before the capture
- * where the driver refuses to load code in one. A child of fork gets SGL_JIT_ERROR_NO_DRIVER if its parent had used
- * CUDA here. Kernels, and primary contexts where none was current, are kept until the process ends: a device that was
- * used here must not be reset (cudaDeviceReset, cuDevicePrimaryCtxReset), later calls on it may fail.
+ * CUDA: compute capability 8.0 or newer. A result is the same to the bit in every run; see sgl_jit_set_batch_invariant
+ * for results of different numbers of tokens. The first use of a shape on a device compiles its kernel (NVRTC 12.0 or
+ * newer, a third of a second) or reads it from the cache; later uses only launch. Capturable in a CUDA graph; call once
+ * with the shape before the capture where the driver refuses to load code in one. A child of fork gets
+ * SGL_JIT_ERROR_NO_DRIVER if its parent had used CUDA here. Kernels, and primary contexts where none was current, are
+ * kept until the process ends: a device that was used here must not be reset (cudaDeviceReset,
+ * cuDevicePrimaryCtxReset), later calls on it may fail.
  *
  * Environment, read at first need (not by set-user-ID programs):
  *   SGL_KERNEL_JIT_BACKEND    auto | reference, see below
@@ -27,7 +28,9 @@
  *                             sgl-kernel-jit-cubins beside this library's file. Looked at after the cache, never
  *                             written. Used only if the path is absolute and the folder belongs to root, the effective
  *                             user or the owner of this library's file, and nobody else may write it.
- *   SGL_KERNEL_JIT_MONITOR    off | warn | error, see sgl_jit_set_monitor */
+ *   SGL_KERNEL_JIT_MONITOR    off | warn | error, see sgl_jit_set_monitor
+ *   SGL_KERNEL_JIT_BATCH_INVARIANT  0 | 1, see sgl_jit_set_batch_invariant
+ *   TRTLLM_ENABLE_PDL, SGL_KERNEL_JIT_PDL_PREFETCH  1, 0 | 1, see sgl_jit_set_pdl */
 #ifndef SGL_KERNEL_JIT_H
 #define SGL_KERNEL_JIT_H
 
