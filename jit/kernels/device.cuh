@@ -10,6 +10,10 @@ struct alignas(16) vec16 { // eight bf16, the lower index in the lower half of e
   unsigned x, y, z, w;
 };
 
+struct alignas(16) quad {
+  float f[4];
+};
+
 // Weights are read once by one block: not worth a line of the first-level cache. Volatile keeps the loads in the order
 // of the text: all weights of a batch are under way before the first activation is waited for.
 __device__ __forceinline__ vec16 load_weight(const vec16 *p) {
@@ -134,14 +138,14 @@ __device__ __forceinline__ void meet_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 // Writes to the same place in the shared memory of the block `rank` of the cluster, and tells its barrier.
-__device__ __forceinline__ void push(float *to, float value, barrier_t *barrier, int rank) {
+__device__ __forceinline__ void push(quad *to, const quad &value, barrier_t *barrier, int rank) {
   asm volatile("{\n"
                ".reg .b32 there, bell;\n"
-               "mapa.shared::cluster.u32 there, %0, %3;\n"
-               "mapa.shared::cluster.u32 bell, %2, %3;\n"
-               "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [there], %1, [bell];\n"
+               "mapa.shared::cluster.u32 there, %0, %6;\n"
+               "mapa.shared::cluster.u32 bell, %5, %6;\n"
+               "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%1, %2, %3, %4}, [bell];\n"
                "}" ::"r"(shared_address(to)),
-               "f"(value), "r"(shared_address(barrier)), "r"(rank)
+               "f"(value.f[0]), "f"(value.f[1]), "f"(value.f[2]), "f"(value.f[3]), "r"(shared_address(barrier)), "r"(rank)
                : "memory");
 }
 #endif

@@ -20,39 +20,50 @@
 
 #if OUTPUT_F32
 typedef float output_t;
-struct alignas(8) output2_t {
-  float low, high;
-};
+typedef quad output4_t;
 __device__ __forceinline__ output_t to_output(float f) {
   return f;
 }
-__device__ __forceinline__ output2_t to_output2(float low, float high) {
-  return {low, high};
+__device__ __forceinline__ output4_t to_output4(const quad &q) {
+  return q;
 }
 #else
 typedef bf16 output_t;
-typedef unsigned output2_t;
+struct alignas(8) output4_t {
+  bf16 b[4];
+};
 __device__ __forceinline__ output_t to_output(float f) {
   return to_bf16(f);
 }
-__device__ __forceinline__ output2_t to_output2(float low, float high) {
-  return to_bf16(low) | static_cast<unsigned>(to_bf16(high)) << 16;
+__device__ __forceinline__ output4_t to_output4(const quad &q) {
+  return {{to_bf16(q.f[0]), to_bf16(q.f[1]), to_bf16(q.f[2]), to_bf16(q.f[3])}};
 }
 #endif
-
-struct alignas(8) float_pair {
-  float low, high;
-};
 
 constexpr int BLOCK_UNITS = K / 64 / CLUSTER;
 constexpr int UNITS = (BLOCK_UNITS + WARPS - 1) / WARPS; // of a warp; the last one may be missing
 constexpr int LINE = 128;                                // bytes: 64 k of a row
 constexpr int TENSOR_THREADS = WARPS * 32;
+constexpr int QUADS = TILE / 4;
 constexpr bool SHORT_SUMS = OUTPUT_F32 && UNITS > 2; // long sums inside the tensor core lose more than float32 does
 constexpr int ALL = UNITS <= 2 ? UNITS : 1;           // how often a loop over the units is unrolled
 // Partial sums of a token are TILE floats in a row; columns are exchanged so that the stores of a warp go to 32 banks.
 __device__ __forceinline__ int sum_place(int token, int column) {
   return token * TILE + (column ^ token / 2 % (TILE / 8) * 8);
+}
+
+// The sum of COUNT quads, `distance` bytes apart, in their order.
+template <int COUNT>
+__device__ __forceinline__ quad ordered_sum(const unsigned char *first, int distance) {
+  quad sum = {};
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) {
+    const quad part = *reinterpret_cast<const quad *>(first + i * distance);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      sum.f[j] += part.f[j];
+  }
+  return sum;
 }
 
 template <int TOKENS, int DEPTH, int UNROLL>
@@ -211,42 +222,26 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
   meet_wait();
 #endif
 #pragma unroll 1
-  for (int i = threadIdx.x; i < tokens * (TILE / 2); i += TENSOR_THREADS) { // two neighbouring columns of a token
-    const int m = i / (TILE / 2), n = i % (TILE / 2) * 2;
-    float_pair f = {0, 0};
-#pragma unroll
-    for (int other = 0; other < WARPS; other++) {
-      const float *sums = reinterpret_cast<const float *>(shared + other * ring_bytes + TILE * LINE);
-      const float_pair part = *reinterpret_cast<const float_pair *>(sums + sum_place(m, n));
-      f.low += part.low;
-      f.high += part.high;
-    }
+  for (int i = threadIdx.x; i < tokens * QUADS; i += TENSOR_THREADS) { // four neighbouring columns of a token
+    const int m = i / QUADS, n = i % QUADS * 4;
+    const quad f = ordered_sum<WARPS>(shared + TILE * LINE + sum_place(m, n) * sizeof(float), ring_bytes);
 #if CLUSTER > 1
-    if (n < columns) {
-      float *at = received + (rank * most_owned + m / CLUSTER) * TILE + n;
-      push(at, f.low, barrier, m % CLUSTER);
-      push(at + 1, f.high, barrier, m % CLUSTER);
-    }
+    if (n < columns)
+      push(reinterpret_cast<quad *>(received + (rank * most_owned + m / CLUSTER) * TILE + n), f, barrier, m % CLUSTER);
 #else
     if (N % TILE == 0 || row0 + n < N)
-      *reinterpret_cast<output2_t *>(output + static_cast<size_t>(m) * N + row0 + n) = to_output2(f.low, f.high);
+      *reinterpret_cast<output4_t *>(output + static_cast<size_t>(m) * N + row0 + n) = to_output4(f);
 #endif
   }
 #if CLUSTER > 1
   barrier_wait(barrier); // every block waits for all that is pushed to it: none ends before it has come
 #pragma unroll 1
-  for (int i = threadIdx.x; i < owned * (TILE / 2); i += TENSOR_THREADS) {
-    const int m = i / (TILE / 2), n = i % (TILE / 2) * 2;
-    float_pair f = {0, 0};
-#pragma unroll
-    for (int other = 0; other < CLUSTER; other++) {
-      const float_pair part = *reinterpret_cast<const float_pair *>(received + (other * most_owned + m) * TILE + n);
-      f.low += part.low;
-      f.high += part.high;
-    }
+  for (int i = threadIdx.x; i < owned * QUADS; i += TENSOR_THREADS) {
+    const int m = i / QUADS, n = i % QUADS * 4;
+    const quad f = ordered_sum<CLUSTER>(reinterpret_cast<const unsigned char *>(received + m * TILE + n),
+                                        most_owned * TILE * static_cast<int>(sizeof(float)));
     if (n < columns)
-      *reinterpret_cast<output2_t *>(output + static_cast<size_t>(m * CLUSTER + rank) * N + row0 + n) =
-          to_output2(f.low, f.high);
+      *reinterpret_cast<output4_t *>(output + static_cast<size_t>(m * CLUSTER + rank) * N + row0 + n) = to_output4(f);
   }
 #endif
 }

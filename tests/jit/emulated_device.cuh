@@ -24,6 +24,9 @@ typedef unsigned short bf16;
 struct alignas(16) vec16 {
   unsigned x, y, z, w;
 };
+struct alignas(16) quad {
+  float f[4];
+};
 
 namespace emulator {
 enum { SHARED_BYTES = 256 * 1024, STACK_BYTES = 64 * 1024 };
@@ -50,7 +53,7 @@ struct warp {
   exchange buffers[2];
 };
 struct block {
-  std::vector<unsigned char> shared;
+  std::vector<vec16> shared; // aligned
   long pushed, expected; // bytes; expected is -1 before the barrier is started
   size_t arrived;        // threads that have come to the meeting
 };
@@ -134,7 +137,7 @@ static bool all_met(const block &) {
 static bool run_blocks(struct index first, std::vector<char> &stacks) {
   std::vector<fiber> &fibers = current->fibers;
   for (block &b : current->blocks) {
-    b.shared.assign(SHARED_BYTES, 0xff); // NaN
+    b.shared.assign(SHARED_BYTES / sizeof(vec16), {~0u, ~0u, ~0u, ~0u}); // NaN
     b.pushed = 0;
     b.expected = -1;
     b.arrived = 0;
@@ -204,7 +207,7 @@ extern "C" int emulate_launch(emulator::entry *run, const unsigned grid[3], unsi
       good = run_blocks({x, y, 0}, stacks);
       for (const block &b : l.blocks)
         for (size_t i = shared_bytes; i < SHARED_BYTES; i++)
-          good = good && b.shared[i] == 0xff;
+          good = good && reinterpret_cast<const unsigned char *>(b.shared.data())[i] == 0xff;
     }
   }
   current = nullptr;
@@ -228,7 +231,7 @@ static inline void __syncwarp() {
 }
 
 static inline unsigned char *block_shared() {
-  return emulator::own_block().shared.data();
+  return reinterpret_cast<unsigned char *>(emulator::own_block().shared.data());
 }
 
 typedef unsigned char *shared_t;
@@ -269,10 +272,10 @@ static inline void meet_arrive() {
 static inline void meet_wait() {
   emulator::wait(emulator::AT_CLUSTER_BARRIER);
 }
-static inline void push(float *to, float value, barrier_t *, int rank) {
+static inline void push(quad *to, const quad &value, barrier_t *, int rank) {
   emulator::block &own = emulator::own_block(), &other = emulator::current->blocks[rank];
   emulator::current->wrong |= !emulator::all_met(own) || other.expected < 0;
-  memcpy(&other.shared[reinterpret_cast<unsigned char *>(to) - own.shared.data()], &value, sizeof value);
+  memcpy(other.shared.data() + (reinterpret_cast<vec16 *>(to) - own.shared.data()), &value, sizeof value);
   other.pushed += sizeof value;
 }
 
