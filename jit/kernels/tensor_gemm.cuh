@@ -152,7 +152,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 
 #pragma unroll 1
   for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS) {
-    float sum[BLOCKS16][GROUPS][4] = {};
+    float sum[2][BLOCKS16][GROUPS][4] = {}; // of the halves of the units: shorter chains of dependent mma
     int slot = 0, next_slot = DEPTH;
 #pragma unroll UNROLL
     for (int u = 0; u < UNITS; u++) {
@@ -167,8 +167,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       copies_commit();
       if (BLOCK_UNITS % WARPS == 0 || u * WARPS + warp < BLOCK_UNITS) {
         const unsigned char *unit = ring + slot * slot_bytes;
-        float fresh[BLOCKS16][GROUPS][4] = {};
-        float(&part)[BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
+        float fresh[2][BLOCKS16][GROUPS][4] = {};
+        float(&part)[2][BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
           const unsigned char *at = unit + g * LINE + ((half * 4 + q) ^ g % 2 * 4) * 16;
@@ -185,19 +185,21 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
             const vec16 a = *reinterpret_cast<const vec16 *>(at + (TILE + pass + 8 * i) * LINE);
 #pragma unroll
             for (int b = 0; b < BLOCKS16; b++) {
-              mma_16x8x16(part[b][i], low[b].x, high[b].x, low[b].y, high[b].y, a.x, a.y);
-              mma_16x8x16(part[b][i], low[b].z, high[b].z, low[b].w, high[b].w, a.z, a.w);
+              mma_16x8x16(part[half][b][i], low[b].x, high[b].x, low[b].y, high[b].y, a.x, a.y);
+              mma_16x8x16(part[half][b][i], low[b].z, high[b].z, low[b].w, high[b].w, a.z, a.w);
             }
           }
         }
         if (SHORT_SUMS) {
 #pragma unroll
-          for (int b = 0; b < BLOCKS16; b++)
+          for (int half = 0; half < 2; half++)
 #pragma unroll
-            for (int i = 0; i < GROUPS; i++)
+            for (int b = 0; b < BLOCKS16; b++)
 #pragma unroll
-              for (int j = 0; j < 4; j++)
-                sum[b][i][j] += part[b][i][j];
+              for (int i = 0; i < GROUPS; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                  sum[half][b][i][j] += part[half][b][i][j];
         }
       }
       slot = slot + 1 == SLOTS ? 0 : slot + 1;
@@ -212,7 +214,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       for (int i = 0; i < GROUPS; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-          mine[sum_place(pass + 8 * i + 2 * q + j % 2, 16 * b + g + j / 2 * 8)] = sum[b][i][j];
+          mine[sum_place(pass + 8 * i + 2 * q + j % 2, 16 * b + g + j / 2 * 8)] =
+              sum[0][b][i][j] + sum[1][b][i][j];
   }
   if (launch & LAUNCH_OVERLAPS)
     let_next_start();
