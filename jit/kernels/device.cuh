@@ -15,10 +15,12 @@ struct alignas(16) quad {
 };
 
 // Weights are read once by one block: not worth a line of the first-level cache. Volatile keeps the loads in the order
-// of the text: all weights of a batch are under way before the first activation is waited for.
+// of the text: all weights of a batch are under way before the first activation is waited for. Not ld.global.nc, which
+// says that nobody writes them while this kernel runs: it may run while the kernel before still does, and the assembler
+// moves such loads above wait_for_previous.
 __device__ __forceinline__ vec16 load_weight(const vec16 *p) {
   vec16 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(p));
   return v;

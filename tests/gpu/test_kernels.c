@@ -356,11 +356,11 @@ static void print_errors(const struct call *c, const char *mode, const struct er
 /* --- modes --- */
 
 /* Found by name, so that the grid's errors can be read of a library without the switch too; it fails all the same. */
-static bool set_mode(const char *name, bool on) {
+static bool set_mode(const char *name, int value) {
   sgl_jit_status (*set)(int, char *, size_t);
   *(void **)&set = dlsym(RTLD_DEFAULT, name);
   CU_ASSERT_PTR_NOT_NULL(set);
-  return !set || set(on, message, sizeof message) == SGL_JIT_OK;
+  return !set || set(value, message, sizeof message) == SGL_JIT_OK;
 }
 
 static bool set_modes(bool invariant, bool pdl) {
@@ -663,6 +663,49 @@ static void pdl_chain(void) {
   cu.cuMemFree_v2(middle);
 }
 
+/* Without prefetch even the weights may come from the kernel before. */
+static void pdl_weights(void) {
+  if (!prepare())
+    return;
+  static const int counts[] = {1, 2, 3, 16, 33, 64};
+  enum { OUT = 64, K = 2048 }; /* the first kernel's output, [OUT][K], is the second one's weight */
+  const int no_prefetch = 2;
+  CUdeviceptr kept = weights_device, made;
+  CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&made, OUT * K * 2) == 0);
+  unsigned char *without = malloc(MAX_TOKENS * OUT * 4);
+  for (int fused = 0; fused < 2; fused++)
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+      struct call make = {.fused = true, .tokens = OUT, .n = K, .k = 7168, .output = made};
+      struct call use = {.fused = fused, .f32 = !fused, .tokens = counts[i], .n = OUT, .k = K};
+      CU_ASSERT_FATAL(cu.cuStreamCreate(&make.stream, 1) == 0);
+      use.stream = make.stream;
+      unsigned wrong = 0;
+      for (int turn = 0; turn < 21; turn++) { /* the first without PDL */
+        bool fine = set_mode("sgl_jit_set_pdl", turn > 0 ? no_prefetch : 0) &&
+                    cu.cuMemsetD8_v2(made, 0xff, OUT * K * 2) == 0 &&
+                    cu.cuMemsetD8_v2(output_device, 0xff, output_size(&use) + 2 * GUARD) == 0 &&
+                    cu.cuCtxSynchronize() == 0 && run(&make) == SGL_JIT_OK;
+        weights_device = made;
+        fine = fine && run(&use) == SGL_JIT_OK;
+        weights_device = kept;
+        CU_ASSERT_FATAL(fine);
+        CU_ASSERT_FATAL(cu.cuCtxSynchronize() == 0);
+        CU_ASSERT_FATAL(cu.cuMemcpyDtoH_v2(output_host, output_device, output_size(&use) + 2 * GUARD) == 0);
+        if (turn == 0)
+          memcpy(without, output_host + GUARD, output_size(&use));
+        wrong += memcmp(without, output_host + GUARD, output_size(&use)) != 0 || !guards_intact(&use);
+      }
+      memcpy(output_host + GUARD, without, output_size(&use));
+      for (size_t v = 0; v < (size_t)counts[i] * OUT; v++)
+        wrong += isnan(value(&use, v)) != 0;
+      CU_ASSERT_EQUAL(wrong, 0);
+      cu.cuStreamDestroy_v2(make.stream);
+    }
+  set_modes(false, false);
+  free(without);
+  cu.cuMemFree_v2(made);
+}
+
 static void zero_tokens(void) {
   if (!prepare())
     return;
@@ -940,6 +983,7 @@ static const struct unit_test tests[] = {
     {"grid", grid},
     {"random_shapes", random_shapes},
     {"pdl_chain", pdl_chain},
+    {"pdl_weights", pdl_weights},
     {"zero_tokens", zero_tokens},
     {"not_finite", not_finite},
     {"refused", refused},

@@ -210,6 +210,47 @@ static void unknown_devices(void) {
   free(image.data);
 }
 
+/* Where the first instruction with an opcode stands in an entry's machine code, -1: nowhere. From 8.0 to 12.0 an
+ * instruction has 16 bytes, the opcode in the lowest 12 bits. */
+static long first_instruction(const struct cubin *c, const char *entry, unsigned opcode) {
+  char name[64];
+  snprintf(name, sizeof name, ".text.%s", entry);
+  const Elf64_Shdr *code = section(c, name);
+  for (size_t at = 0; code && at + 16 <= code->sh_size; at += 16) {
+    const unsigned char *p = c->data + code->sh_offset + at;
+    if (((unsigned)p[0] | (unsigned)p[1] << 8) % 4096 == opcode)
+      return (long)at;
+  }
+  return -1;
+}
+
+/* Launched to overlap without prefetch, the multiply-adds must not read weights before the kernel before has ended: no
+ * load from global memory may be moved above the first wait for it. */
+static void nothing_read_before_the_wait(void) {
+  enum { LDG = 0x981, ACQBULK = 0x82e }; /* as nvdisasm names them; the second is griddepcontrol.wait */
+  const struct jit_compiler *c = compiler();
+  if (!c)
+    return;
+  static const int ks[] = {256, 2304, 7168};
+  static const char *const entries[] = {"router_1", "router_2"};
+  for (int i = 0; i < 3; i++) {
+    struct jit_target target = jit_target_for(c, 9, 0);
+    struct jit_plan plan;
+    struct jit_image image = {NULL, 0};
+    struct cubin cubin;
+    jit_plan(JIT_ROUTER, 256, ks[i], true, 90, jit_shared_limit(90), &plan);
+    CU_ASSERT_FATAL(jit_compile(c, JIT_ROUTER, &plan, &target, &image, (struct jit_message){NULL, 0, NULL}) ==
+                    SGL_JIT_OK);
+    CU_ASSERT_FATAL(open_cubin(&image, &cubin));
+    for (int e = 0; e < 2; e++) {
+      long wait = first_instruction(&cubin, entries[e], ACQBULK), load = first_instruction(&cubin, entries[e], LDG);
+      CU_ASSERT(wait >= 0);
+      CU_ASSERT(load > wait);
+    }
+    free(image.data);
+  }
+}
+
 static void refused(void) {
   const struct jit_compiler *c = compiler();
   if (!c)
@@ -228,6 +269,9 @@ static void refused(void) {
   CU_ASSERT(strchr(text, '\n') == NULL);
 }
 
-static const struct unit_test tests[] = {
-    {"router", router}, {"fused_a", fused_a}, {"unknown_devices", unknown_devices}, {"refused", refused}};
+static const struct unit_test tests[] = {{"router", router},
+                                         {"fused_a", fused_a},
+                                         {"unknown_devices", unknown_devices},
+                                         {"nothing_read_before_the_wait", nothing_read_before_the_wait},
+                                         {"refused", refused}};
 UNIT_MAIN("jit/nvrtc", tests)
