@@ -234,8 +234,11 @@ check: tests
 run: all
 	sh tests/sample/run.sh $(B)
 
+# The NVRTC is the machine's, else the one that `deps` has fetched.
 bench: $(LIBS) $(BENCH) $(FAKES)
-	@status=0; for program in $(BENCH); do $$program || status=1; done; \
+	@nvrtc=$$(ls $(abspath $(BUILD))/deps/nvrtc/nvidia/*/lib/libnvrtc.so.1[23] 2>/dev/null | head -n 1); \
+	[ -z "$$nvrtc" ] || export SGL_KERNEL_JIT_NVRTC="$${SGL_KERNEL_JIT_NVRTC:-$$nvrtc}"; \
+	status=0; for program in $(BENCH); do $$program || status=1; done; \
 	$(PYTHON) tests/bench/bench_python.py $(B) || status=1; exit $$status
 
 gpu-check: $(LIBS) $(GPU)
