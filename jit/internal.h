@@ -449,7 +449,10 @@ enum {
   JIT_MODE_INVARIANT = 2, /* invariant paths only */
   JIT_MODE_PDL = 4,       /* launched to overlap with the kernel before */
   JIT_MODE_EARLY = 8,     /* and weights may be fetched before that one ends */
-  JIT_MODE_INVALID = 16   /* a variable has a value that it cannot have */
+  /* A variable has a value that it cannot have, and no function has said what is wanted in its place. */
+  JIT_MODE_BAD_INVARIANT = 16,
+  JIT_MODE_BAD_PREFETCH = 32,
+  JIT_MODE_INVALID = JIT_MODE_BAD_INVARIANT | JIT_MODE_BAD_PREFETCH
 };
 extern atomic_int jit_modes_word;
 int jit_modes_first(void);

@@ -18,8 +18,10 @@ static int flag(const char *name) {
 int jit_modes_first(void) {
   int invariant = flag("SGL_KERNEL_JIT_BATCH_INVARIANT"), prefetch = flag("SGL_KERNEL_JIT_PDL_PREFETCH"), expected = 0;
   int modes = JIT_MODE_READ;
-  if (invariant == BAD || prefetch == BAD)
-    modes |= JIT_MODE_INVALID;
+  if (invariant == BAD)
+    modes |= JIT_MODE_BAD_INVARIANT;
+  if (prefetch == BAD)
+    modes |= JIT_MODE_BAD_PREFETCH;
   if (invariant == 1)
     modes |= JIT_MODE_INVARIANT;
   if (flag("TRTLLM_ENABLE_PDL") == 1) /* the old rule: exactly "1", and nothing else is an error */
@@ -37,7 +39,7 @@ sgl_jit_status sgl_jit_set_batch_invariant(int on, char *message, size_t message
   struct jit_message m = {message, message_size, "sgl_jit_set_batch_invariant"};
   if (on != 0 && on != 1)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "on must be 0 or 1, got %d", on);
-  change(JIT_MODE_INVARIANT, on ? JIT_MODE_INVARIANT : 0);
+  change(JIT_MODE_INVARIANT | JIT_MODE_BAD_INVARIANT, on ? JIT_MODE_INVARIANT : 0);
   return SGL_JIT_OK;
 }
 
@@ -50,7 +52,7 @@ sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_s
   struct jit_message m = {message, message_size, "sgl_jit_set_pdl"};
   if (mode != SGL_JIT_PDL_OFF && mode != SGL_JIT_PDL_ON && mode != SGL_JIT_PDL_NO_PREFETCH)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "there is no mode %d", (int)mode);
-  change(JIT_MODE_PDL | JIT_MODE_EARLY, bits[mode]);
+  change(JIT_MODE_PDL | JIT_MODE_EARLY | JIT_MODE_BAD_PREFETCH, bits[mode]);
   return SGL_JIT_OK;
 }
 

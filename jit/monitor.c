@@ -75,7 +75,7 @@ sgl_jit_status jit_monitor(const sgl_jit_kernel_spec *spec, const char *target, 
     jit_count(refused, 1);
     return jit_fail(m, SGL_JIT_ERROR_REFUSED,
                     "the kernel %s for %s (cuda:%d) is in no cache and was not compiled, since the program is past "
-                    "its warm-up and SGL_KERNEL_JIT_MONITOR is error; before the start run: sgl-jit warm %s",
+                    "its warm-up and the monitor is on error; before the start run: sgl-jit warm %s",
                     kernel.text, target, device, kernel.text);
   }
   char text[512];

@@ -185,10 +185,15 @@ static void environment(void) {
 
 static void bad_environment_body(void) {
   setenv("SGL_KERNEL_JIT_BATCH_INVARIANT", "yes", 1);
+  setenv("SGL_KERNEL_JIT_PDL_PREFETCH", "no", 1);
   struct gemm g = {.fused = true, .cuda = true, .tokens = 1, .n = 16, .k = 256};
   gemm_make(&g, true);
   CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_INVALID_ARGUMENT);
   CU_ASSERT(strstr(g.message, "SGL_KERNEL_JIT_BATCH_INVARIANT") != NULL);
+  CU_ASSERT_EQUAL(sgl_jit_set_batch_invariant(0, NULL, 0), SGL_JIT_OK); /* the other one is still wrong */
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_ERROR_INVALID_ARGUMENT);
+  CU_ASSERT_EQUAL(sgl_jit_set_pdl(SGL_JIT_PDL_OFF, NULL, 0), SGL_JIT_OK);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
   gemm_free(&g);
 }
 

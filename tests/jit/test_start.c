@@ -630,7 +630,7 @@ CASE(monitor_refuses) {
     RETURNS(
         g, SGL_JIT_ERROR_REFUSED,
         "dsv3_router_gemm: the kernel dsv3_router_gemm:8x256:float32 for sm_90a (cuda:0) is in no cache and was not "
-        "compiled, since the program is past its warm-up and SGL_KERNEL_JIT_MONITOR is error; before the start run: "
+        "compiled, since the program is past its warm-up and the monitor is on error; before the start run: "
         "sgl-jit warm dsv3_router_gemm:8x256:float32");
   caught_is("");
   CU_ASSERT_EQUAL(seen_count, 0);

@@ -19,15 +19,17 @@
  *   SGL_KERNEL_JIT_NVRTC      the libnvrtc.so to use; otherwise one that is loaded, one beside the loaded CUDA runtime,
  *                             libnvrtc.so.13 or .12 by name, CUDA_HOME, CUDA_PATH, /usr/local/cuda*
  *   SGL_KERNEL_JIT_CACHE_DIR  folder of compiled kernels; otherwise XDG_CACHE_HOME/sgl-kernel-jit, else
- *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder belongs to the
- *                             effective user and nobody else may write it; without one, kernels are kept in memory. Of
+ *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder is no symbolic
+ *                             link, belongs to the effective user and nobody else may write it (those above it may be
+ *                             links); without one, kernels are kept in memory. Of
  *                             processes that need a kernel at the same time one compiles, the others wait (at most
  *                             30 s). To have all kernels compiled anew, as by a newer NVRTC, remove the folder: it may
  *                             go at any time.
  *   SGL_KERNEL_JIT_PREBUILT_DIR  folder of kernels that were compiled elsewhere (sgl-jit pack); otherwise
  *                             sgl-kernel-jit-cubins beside this library's file. Looked at after the cache, never
- *                             written. Used only if the path is absolute and the folder belongs to root, the effective
- *                             user or the owner of this library's file, and nobody else may write it.
+ *                             written. Used only if the path is absolute, the folder is no symbolic link, belongs to
+ *                             root, the effective user or the owner of this library's file, and nobody else may write
+ *                             it.
  *   SGL_KERNEL_JIT_MONITOR    off | warn | error, see sgl_jit_set_monitor
  *   SGL_KERNEL_JIT_BATCH_INVARIANT  0 | 1, see sgl_jit_set_batch_invariant
  *   TRTLLM_ENABLE_PDL, SGL_KERNEL_JIT_PDL_PREFETCH  1, 0 | 1, see sgl_jit_set_pdl */
@@ -103,7 +105,8 @@ SGL_JIT_API sgl_jit_backend sgl_jit_get_backend(void);
 /* Batch invariance. Off, which path computes a call depends on its number of tokens: of one and two tokens the router's
  * results may differ in the last bits from those of the same tokens in a larger call. On, there is one path for all
  * numbers of tokens, and the result of a token does not depend on them. dsv3_fused_a_gemm always is so. The initial
- * value comes from the environment variable SGL_KERNEL_JIT_BATCH_INVARIANT (0 | 1). on: 0 or 1. */
+ * value comes from the environment variable SGL_KERNEL_JIT_BATCH_INVARIANT (0 | 1), read once at first use; with
+ * another value every call on CUDA tensors is an INVALID_ARGUMENT error, until this function is called. on: 0 or 1. */
 SGL_JIT_API sgl_jit_status sgl_jit_set_batch_invariant(int on, char *message, size_t message_size);
 SGL_JIT_API int sgl_jit_get_batch_invariant(void);
 
@@ -111,7 +114,7 @@ SGL_JIT_API int sgl_jit_get_batch_invariant(void);
  * before it on the stream ends, and waits for its end before it reads hidden_states or mat_a, or writes anything. ON
  * fetches weights before that wait: they must not be written by the kernel before. NO_PREFETCH waits first. The initial
  * value is ON if the environment variable TRTLLM_ENABLE_PDL is exactly 1 (the deleted kernels' rule), else OFF;
- * NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH is 0 too. */
+ * NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH (0 | 1) is 0 too; with another value of that one it is as above. */
 typedef enum sgl_jit_pdl { SGL_JIT_PDL_OFF = 0, SGL_JIT_PDL_ON = 1, SGL_JIT_PDL_NO_PREFETCH = 2 } sgl_jit_pdl;
 
 SGL_JIT_API sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_size);
