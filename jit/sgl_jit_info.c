@@ -64,7 +64,7 @@ struct facts {
   char driver_path[PATH_MAX], driver_problem[512];
   bool nvrtc_found;
   struct jit_compiler_facts nvrtc;
-  char nvrtc_problem[512];
+  char nvrtc_problem[512], builtins_version[32];
   struct tried *tried;
   size_t tried_count;
   struct tool_folder folders[JIT_FOLDER_COUNT];
@@ -134,6 +134,17 @@ static void look_at_driver(struct facts *facts) {
              facts->driver->devices[d].major, facts->driver->devices[d].minor, JIT_MIN_MAJOR);
 }
 
+/* "13.0.88", or as much of it as the file's name has. */
+static void find_builtins_version(struct facts *facts) {
+  static const char name[] = "/libnvrtc-builtins.so.";
+  char real[PATH_MAX];
+  const char *file = realpath(facts->nvrtc.builtins, real) ? strrchr(real, '/') : NULL;
+  if (file && strncmp(file, name, sizeof name - 1) == 0)
+    snprintf(facts->builtins_version, sizeof facts->builtins_version, "%.30s", file + sizeof name - 1);
+  else /* NVRTC opens no others */
+    snprintf(facts->builtins_version, sizeof facts->builtins_version, "%d.%d", facts->nvrtc.major, facts->nvrtc.minor);
+}
+
 static void look_at_nvrtc(struct facts *facts) {
   const struct jit_compiler *compiler;
   struct jit_message m = {facts->nvrtc_problem, sizeof facts->nvrtc_problem, NULL};
@@ -156,6 +167,8 @@ static void look_at_nvrtc(struct facts *facts) {
            "libnvrtc-builtins.so.%d.%d is missing, without which NVRTC compiles nothing: it comes with NVRTC "
            "and belongs beside %s",
            facts->nvrtc.major, facts->nvrtc.minor, facts->nvrtc.path);
+  else
+    find_builtins_version(facts);
   for (int d = 0; facts->driver && d < facts->driver->device_count; d++) {
     int major = facts->driver->devices[d].major, minor = facts->driver->devices[d].minor;
     struct jit_target exact = jit_target_exact(major, minor), best = jit_target_for(compiler, major, minor);
@@ -207,6 +220,27 @@ static const char *const variables[] = {
 };
 enum { VARIABLES = sizeof variables / sizeof variables[0] };
 
+/* Variables that a wrong value makes useless; look_at_library has SGL_KERNEL_JIT_BACKEND. */
+static const struct {
+  const char *name, *values[3], *text, *otherwise;
+} closed_variables[] = {
+    {"SGL_KERNEL_JIT_MONITOR", {"off", "warn", "error"}, "off, warn or error", "every compile after the warm-up fails"},
+    {"SGL_KERNEL_JIT_BATCH_INVARIANT", {"0", "1"}, "0 or 1", "every call on a GPU fails"},
+    {"SGL_KERNEL_JIT_PDL_PREFETCH", {"0", "1"}, "0 or 1", "every call on a GPU fails"},
+};
+
+static void look_at_values(struct facts *facts) {
+  for (size_t i = 0; i < sizeof closed_variables / sizeof closed_variables[0]; i++) {
+    const char *value = getenv(closed_variables[i].name);
+    bool good = !value || !*value;
+    for (int v = 0; v < 3 && !good && closed_variables[i].values[v]; v++)
+      good = strcmp(value, closed_variables[i].values[v]) == 0;
+    if (!good)
+      advise(facts, "%s is '%.100s', so %s: set it to %s, or unset it", closed_variables[i].name, value,
+             closed_variables[i].otherwise, closed_variables[i].text);
+  }
+}
+
 static void look_at_environment(struct facts *facts) {
   static const char prefix[] = "SGL_KERNEL_JIT_";
   for (char **set = environ; *set; set++) {
@@ -244,7 +278,10 @@ static void tell_nvrtc(const struct facts *facts) {
   const struct jit_compiler_facts *n = &facts->nvrtc;
   if (facts->nvrtc_found) {
     line_of("nvrtc", true, "%d.%d, %s", n->major, n->minor, n->path);
-    line_of("builtins", n->builtins[0], "%s", n->builtins[0] ? n->builtins : "not found");
+    if (n->builtins[0])
+      line_of("builtins", true, "%s, %s", facts->builtins_version, n->builtins);
+    else
+      line_of("builtins", false, "not found");
     tool_print("targets", PLAIN, 12);
     for (int i = 0; i < n->target_count; i++)
       printf(" %s", n->targets[i].name);
@@ -325,6 +362,7 @@ static json_t *nvrtc_json(const struct facts *facts) {
   json_object_set_new(value, "version", found ? version_json(n->major, n->minor) : json_null());
   json_object_set_new(value, "path", tool_json(found ? n->path : NULL));
   json_object_set_new(value, "place", tool_json(found && last ? last->place : NULL));
+  json_object_set_new(value, "builtins_version", tool_json(found && n->builtins[0] ? facts->builtins_version : NULL));
   json_object_set_new(value, "builtins", tool_json(found && n->builtins[0] ? n->builtins : NULL));
   json_object_set_new(value, "targets", targets);
   json_object_set_new(value, "problem", tool_json(found ? NULL : facts->nvrtc_problem));
@@ -389,6 +427,7 @@ int tool_info(const struct tool_options *options) {
   look_at_nvrtc(&facts);
   look_at_folders(&facts);
   look_at_environment(&facts);
+  look_at_values(&facts);
   (options->format == FORMAT_JSON ? tell_json : tell)(&facts);
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++)
     tool_close_folder(&facts.folders[kind]);

@@ -922,6 +922,8 @@ def test_info_with_gpus():
         equal((found["problem"], os.path.basename(found["path"])[:13], found["tried"][-1]["problem"]), (None, "libnvrtc.so.1", None))
         equal(os.path.exists(found["path"]) and os.path.exists(found["builtins"]), True)
         equal(os.path.basename(found["builtins"]), f"libnvrtc-builtins.so.{found['version']}")
+        equal(os.path.basename(os.path.realpath(found["builtins"])), f"libnvrtc-builtins.so.{found['builtins_version']}")
+        contains(text, f"builtins     {found['builtins_version']}, {found['builtins']}\n")
         equal(found["place"], found["tried"][-1]["place"])
         equal({"sm_80", "sm_90a", "sm_100a"} - set(found["targets"]), set())
         equal([f["kind"] for f in facts["folders"]], ["cache", "prebuilt"])
@@ -934,7 +936,8 @@ def test_info_with_gpus():
 def test_info_where_everything_is_missing():
     with Place().no_nvrtc() as p:
         facts, text = info(p, HOME="", SGL_KERNEL_JIT_CACHE_DIR="here", SGL_KERNEL_JIT_PREBUILT_DIR="there",
-                           SGL_KERNEL_JIT_CACHEDIR="/x", SGL_KERNEL_JIT_BACKEND="gpu")
+                           SGL_KERNEL_JIT_CACHEDIR="/x", SGL_KERNEL_JIT_BACKEND="gpu",
+                           SGL_KERNEL_JIT_MONITOR="loud", SGL_KERNEL_JIT_BATCH_INVARIANT="yes", SGL_KERNEL_JIT_PDL_PREFETCH="")
         equal((facts["driver"]["version"], facts["devices"], facts["nvrtc"]["version"], facts["nvrtc"]["path"]), (None, [], None, None))
         contains(facts["driver"]["problem"], "libcuda.so.1")
         equal(facts["nvrtc"]["tried"], [{"place": "SGL_KERNEL_JIT_NVRTC", "path": "/nowhere/libnvrtc.so.13",
@@ -942,7 +945,10 @@ def test_info_where_everything_is_missing():
         equal([f["path"] for f in facts["folders"]], [None, None])
         advice = "\n".join(facts["advice"])
         contains(advice, "no GPU can be used here", "without NVRTC only", "the cache folder is not used",
-                 "SGL_KERNEL_JIT_CACHEDIR is set, but no variable of this version", "SGL_KERNEL_JIT_BACKEND is 'gpu', so every call fails")
+                 "SGL_KERNEL_JIT_CACHEDIR is set, but no variable of this version", "SGL_KERNEL_JIT_BACKEND is 'gpu', so every call fails",
+                 "SGL_KERNEL_JIT_MONITOR is 'loud', so every compile after the warm-up fails: set it to off, warn or error, or unset it",
+                 "SGL_KERNEL_JIT_BATCH_INVARIANT is 'yes', so every call on a GPU fails: set it to 0 or 1, or unset it")
+        equal("SGL_KERNEL_JIT_PDL_PREFETCH" in advice, False)
         equal(facts["backend"], "invalid")
         equal([line[8:] for line in text.splitlines() if line.startswith("advice: ")], facts["advice"])
         contains(text, "SGL_KERNEL_JIT_NVRTC: /nowhere/libnvrtc.so.13: not there\n")
@@ -968,7 +974,7 @@ def test_info_on_old_and_damaged_compilers():
         p.env["SGL_KERNEL_JIT_NVRTC"] = str(p.path / "libnvrtc.so.12")
         variant(p.path / "libnvrtc.so.12", "fake_nvrtc", {"major": "12", "minor": "99"})
         facts, _ = info(p)
-        equal((facts["nvrtc"]["version"], facts["nvrtc"]["builtins"]), ("12.99", None))
+        equal((facts["nvrtc"]["version"], facts["nvrtc"]["builtins"], facts["nvrtc"]["builtins_version"]), ("12.99", None, None))
         contains("\n".join(facts["advice"]), "libnvrtc-builtins.so.12.99 is missing, without which NVRTC compiles nothing")
         variant(p.path / "libnvrtc.so.12", "fake_nvrtc", {"major": "11", "minor": "8"})
         facts, text = info(p)

@@ -106,7 +106,7 @@ SGL_JIT_API sgl_jit_backend sgl_jit_get_backend(void);
  * results may differ in the last bits from those of the same tokens in a larger call. On, there is one path for all
  * numbers of tokens, and the result of a token does not depend on them. dsv3_fused_a_gemm always is so. The initial
  * value comes from the environment variable SGL_KERNEL_JIT_BATCH_INVARIANT (0 | 1), read once at first use; with
- * another value every call on CUDA tensors is an INVALID_ARGUMENT error, until this function is called. on: 0 or 1. */
+ * another value every launch is an INVALID_ARGUMENT error, until this function is called. on: 0 or 1. */
 SGL_JIT_API sgl_jit_status sgl_jit_set_batch_invariant(int on, char *message, size_t message_size);
 SGL_JIT_API int sgl_jit_get_batch_invariant(void);
 
