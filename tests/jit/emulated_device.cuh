@@ -1,9 +1,11 @@
-// A device.cuh for the CPU: with it the kernels' own text is compiled by the C++ compiler and run, block after block, each
-// thread a context of its own that is switched at barriers, shuffles and tensor operations; the blocks of a cluster run
-// together. fake_nvrtc.c compiles, fake_cuda.c launches. Index errors show as wrong sums, as NaN (shared memory starts as
-// NaN), as a touched canary behind the shared memory, as a deadlock, or as a fault (the tests put tensors against unmapped
-// pages). A copy into shared memory arrives no sooner than its thread waits for it, and what is pushed to a block comes
-// only after that block has met the others: who reads or pushes too early reads NaN or fails.
+// A device.cuh for the CPU: with it the kernels' own text is compiled by the C++ compiler and run, block after block,
+// each thread a context of its own that is switched at barriers, shuffles and tensor operations; the blocks of a
+// cluster run together. fake_nvrtc.c compiles, fake_cuda.c launches. Index errors show as wrong sums, as NaN (shared
+// memory starts as NaN), as a touched canary behind the shared memory, as a deadlock, or as a fault (the tests put
+// tensors against unmapped pages). A copy into shared memory destroys what is there at once and arrives no sooner than
+// its thread waits for it, and what is pushed to a block comes only after that block has met the others: who reads or
+// pushes too early, or copies over what is still to be read, reads NaN or fails. So does a launch that overlaps with
+// the kernel before and reads something before its wait that may not be read there.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -42,6 +44,7 @@ struct fiber {
   ucontext_t context;
   enum state state;
   struct index block;
+  bool waited;        // for the kernel before
   unsigned exchanges; // so far; the next one uses the other of two buffers, so that one barrier each is enough
   std::vector<std::vector<copy>> copies; // groups that are under way, the oldest first; the last one is still open
 };
@@ -54,8 +57,8 @@ struct warp {
 };
 struct block {
   std::vector<vec16> shared; // aligned
-  long pushed, expected; // bytes; expected is -1 before the barrier is started
-  size_t arrived;        // threads that have come to the meeting
+  long pushed, expected;     // bytes; expected is -1 before the barrier is started
+  size_t arrived;            // threads that have come to the meeting
 };
 typedef void entry(void *, const void *, const void *, int, int, int);
 struct launch {
@@ -75,8 +78,8 @@ static thread_local launch *current;
 static thread_local emulator::index threadIdx, blockIdx;
 
 namespace emulator {
-// The C library's own: AddressSanitizer puts one in front that prints a warning, and what it does is not needed for code
-// that is not instrumented.
+// The C library's own: AddressSanitizer puts one in front that prints a warning, and what it does is not needed for
+// code that is not instrumented.
 static int change(ucontext_t *from, const ucontext_t *to) {
   static int (*const own)(ucontext_t *, const ucontext_t *) =
       reinterpret_cast<decltype(own)>(dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "swapcontext"));
@@ -89,13 +92,33 @@ static void wait(enum state where) {
   change(&own.context, &current->scheduler);
 }
 
+static fiber &own_fiber() {
+  return current->fibers[current->running];
+}
 static block &own_block() {
   return current->blocks[current->running / current->threads];
+}
+
+static int launch_flags() {
+  return *static_cast<int *>(current->arguments[5]);
+}
+static void require(bool condition) {
+  current->wrong |= !condition;
+}
+// Of a launch that overlaps: activations are read, and everything else is done, behind the wait; weights may be
+// earlier.
+static void require_waited(const vec16 *read) {
+  const bf16 *a = *static_cast<const bf16 *const *>(current->arguments[1]);
+  const size_t count = static_cast<size_t>(*static_cast<int *>(current->arguments[3])) * K;
+  const bool weight =
+      read && (reinterpret_cast<const bf16 *>(read) < a || reinterpret_cast<const bf16 *>(read) >= a + count);
+  require(own_fiber().waited || !(launch_flags() & 1) || (weight && launch_flags() & 2));
 }
 
 static void thread_main() {
   void **p = current->arguments;
   current->run(*(void **)p[0], *(const void **)p[1], *(const void **)p[2], *(int *)p[3], *(int *)p[4], *(int *)p[5]);
+  require_waited(nullptr);
   current->fibers[current->running].state = DONE;
 }
 
@@ -149,6 +172,7 @@ static bool run_blocks(struct index first, std::vector<char> &stacks) {
     fibers[i].context.uc_link = &current->scheduler;
     makecontext(&fibers[i].context, thread_main, 0);
     fibers[i].state = READY;
+    fibers[i].waited = false;
     fibers[i].exchanges = 0;
     fibers[i].copies.assign(1, {});
     fibers[i].block = first;
@@ -182,11 +206,12 @@ static bool run_blocks(struct index first, std::vector<char> &stacks) {
 }
 
 static exchange &next_exchange() {
-  return current->warps[current->running / 32].buffers[current->fibers[current->running].exchanges++ % 2];
+  return current->warps[current->running / 32].buffers[own_fiber().exchanges++ % 2];
 }
 } // namespace emulator
 
-// 0, or 1 when threads deadlocked, wrote past their shared memory or pushed to a block that was not ready.
+// 0, or 1 when threads deadlocked, wrote past their shared memory, pushed to a block that was not ready or did not wait
+// for the kernel before.
 extern "C" int emulate_launch(emulator::entry *run, const unsigned grid[3], unsigned threads, unsigned shared_bytes,
                               void **arguments) {
   using namespace emulator;
@@ -239,13 +264,15 @@ static inline shared_t shared_address(void *p) {
   return static_cast<unsigned char *>(p);
 }
 static inline void copy16(shared_t to, const vec16 *from) {
-  emulator::current->fibers[emulator::current->running].copies.back().push_back({to, from});
+  emulator::require_waited(from);
+  memset(to, 0xff, sizeof *from);
+  emulator::own_fiber().copies.back().push_back({to, from});
 }
 static inline void copies_commit() {
-  emulator::current->fibers[emulator::current->running].copies.emplace_back();
+  emulator::own_fiber().copies.emplace_back();
 }
 template <int LEFT> static inline void copies_wait() {
-  std::vector<std::vector<emulator::copy>> &groups = emulator::current->fibers[emulator::current->running].copies;
+  std::vector<std::vector<emulator::copy>> &groups = emulator::own_fiber().copies;
   while (groups.size() - 1 > LEFT) {
     for (const emulator::copy &c : groups.front())
       memcpy(c.to, c.from, sizeof *c.from);
@@ -255,8 +282,10 @@ template <int LEFT> static inline void copies_wait() {
 
 constexpr int LAUNCH_OVERLAPS = 1, LAUNCH_EARLY = 2;
 static inline void wait_for_previous() {
+  emulator::own_fiber().waited = true;
 }
 static inline void let_next_start() {
+  emulator::require_waited(nullptr);
 }
 
 typedef unsigned long long barrier_t;
@@ -274,15 +303,17 @@ static inline void meet_wait() {
 }
 static inline void push(quad *to, const quad &value, barrier_t *, int rank) {
   emulator::block &own = emulator::own_block(), &other = emulator::current->blocks[rank];
-  emulator::current->wrong |= !emulator::all_met(own) || other.expected < 0;
+  emulator::require(emulator::all_met(own) && other.expected >= 0);
   memcpy(other.shared.data() + (reinterpret_cast<vec16 *>(to) - own.shared.data()), &value, sizeof value);
   other.pushed += sizeof value;
 }
 
 static inline vec16 load_weight(const vec16 *p) {
+  emulator::require_waited(p);
   return *p;
 }
 static inline vec16 load_activation(const vec16 *p) {
+  emulator::require_waited(p);
   return *p;
 }
 static inline float bf16_low(unsigned pair) {
