@@ -5,6 +5,14 @@
 static struct fakes fakes;
 static struct path cache;
 
+static void start(void (*body)(void)) {
+  cache = make_temporary();
+  setenv("SGL_KERNEL_JIT_CACHE_DIR", cache.text, 1);
+  fakes = use_fakes("fake_cuda.so");
+  in_child(body);
+  remove_tree(cache);
+}
+
 struct shape {
   bool fused, f32;
   int n, k;
@@ -135,6 +143,48 @@ static void no_clusters_body(void) {
   check(&shape, 7);
 }
 
+/* How many units lie in shared memory at once must not show in the result: a device with much of it has them all there,
+ * or as many as are wanted, others have a ring of three slots or two, and more blocks for many tokens. */
+static struct {
+  struct gemm gemm;
+  int shared_bytes, blocks_y;
+  unsigned char *output; /* shared with the children */
+} rings;
+
+static void rings_body(void) {
+  struct gemm g = rings.gemm;
+  fakes.cuda->shared_optin = rings.shared_bytes;
+  gemm_make(&g, true);
+  CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
+  UNIT_STRINGS(g.message, "");
+  CU_ASSERT_EQUAL(fakes.cuda->grid[1], (unsigned)rings.blocks_y);
+  CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
+  memcpy(rings.output, g.output.data, gemm_output_size(&g));
+  gemm_free(&g);
+}
+
+static void rings_of(struct gemm gemm, const int shared_bytes[3], const int blocks_y[3]) {
+  unsigned char first[17 * 16 * 4];
+  rings.gemm = gemm;
+  for (int i = 0; i < 3; i++) {
+    rings.shared_bytes = shared_bytes[i];
+    rings.blocks_y = blocks_y[i];
+    start(rings_body);
+    if (i == 0)
+      memcpy(first, rings.output, gemm_output_size(&gemm));
+    CU_ASSERT_EQUAL(memcmp(first, rings.output, gemm_output_size(&gemm)), 0);
+  }
+}
+
+/* The router's 8 blocks of a tile with 4 units for each of 8 warps; the fused GEMM with 6 units for each of 6. */
+static void rings_of_all_sizes(void) {
+  static const int shared_bytes[] = {232448, 101376, 70000}, router_y[] = {1, 2, 2}, fused_y[] = {1, 1, 2};
+  rings.output = mmap(NULL, 17 * 16 * 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  rings_of((struct gemm){.f32 = true, .cuda = true, .tokens = 17, .n = 8, .k = 16384}, shared_bytes, router_y);
+  rings_of((struct gemm){.fused = true, .cuda = true, .tokens = 17, .n = 16, .k = 2304}, shared_bytes, fused_y);
+  munmap(rings.output, 17 * 16 * 4);
+}
+
 /* Programmatic dependent launch: the attribute, and the argument that lets weights be fetched first. */
 static void overlap_body(void) {
   static const struct {
@@ -197,14 +247,6 @@ static void bad_environment_body(void) {
   gemm_free(&g);
 }
 
-static void start(void (*body)(void)) {
-  cache = make_temporary();
-  setenv("SGL_KERNEL_JIT_CACHE_DIR", cache.text, 1);
-  fakes = use_fakes("fake_cuda.so");
-  in_child(body);
-  remove_tree(cache);
-}
-
 static void router(void) {
   start(router_body);
 }
@@ -237,6 +279,7 @@ static const struct unit_test tests[] = {{"router", router},
                                          {"not_finite", not_finite},
                                          {"little_shared_memory", little_shared_memory},
                                          {"no_clusters", no_clusters},
+                                         {"rings_of_all_sizes", rings_of_all_sizes},
                                          {"overlap", overlap},
                                          {"environment", environment},
                                          {"bad_environment", bad_environment}};
