@@ -22,8 +22,8 @@ enum {
  * specifications per compute capability: "maximum amount of shared memory per thread block") */
 static const struct {
   int capability, bytes;
-} shared_limits[] = {{80, 166912}, {86, 101376},  {87, 166912},  {89, 101376},
-                     {90, 232448}, {100, 232448}, {103, 232448}, {120, 101376}};
+} shared_limits[] = {{80, 166912},  {86, 101376},  {87, 166912},  {89, 101376},  {90, 232448},
+                     {100, 232448}, {101, 232448}, {103, 232448}, {110, 232448}, {120, 101376}};
 
 int jit_shared_limit(int capability) {
   int bytes = 101376; /* of a newer one: what all have */

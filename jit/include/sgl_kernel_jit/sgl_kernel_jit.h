@@ -112,9 +112,11 @@ SGL_JIT_API int sgl_jit_get_batch_invariant(void);
 
 /* Programmatic dependent launch (compute capability 9.0, CUDA 12.0): a kernel starts before the one that was launched
  * before it on the stream ends, and waits for its end before it reads hidden_states or mat_a, or writes anything. ON
- * fetches weights before that wait: they must not be written by the kernel before. NO_PREFETCH waits first. The initial
- * value is ON if the environment variable TRTLLM_ENABLE_PDL is exactly 1 (the deleted kernels' rule), else OFF;
- * NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH (0 | 1) is 0 too; with another value of that one it is as above. */
+ * fetches weights before that wait: they must not be written by the kernel before, nor by an earlier one that may still
+ * run, which it may if a kernel between lets the next one start before it has waited itself (the kernels here do not).
+ * NO_PREFETCH waits first. The initial value is ON if the environment variable TRTLLM_ENABLE_PDL is exactly 1 (the
+ * deleted kernels' rule), else OFF; NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH (0 | 1) is 0 too; with another value of
+ * that one it is as above. */
 typedef enum sgl_jit_pdl { SGL_JIT_PDL_OFF = 0, SGL_JIT_PDL_ON = 1, SGL_JIT_PDL_NO_PREFETCH = 2 } sgl_jit_pdl;
 
 SGL_JIT_API sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_size);
