@@ -294,6 +294,17 @@ static bool put_in_place(struct pack *pack) {
   return true;
 }
 
+static bool place(struct pack *pack) {
+  if (pack->replaces && !may_replace(pack->path))
+    return false;
+  if (put_in_place(pack))
+    return true;
+  if (pack->replaces || (errno != EEXIST && errno != ENOTEMPTY))
+    return fault("put it in place", pack->path);
+  pack->replaces = true; /* another pack was faster */
+  return place(pack);
+}
+
 struct packed {
   struct jit_image *images; /* one a job */
   size_t total;             /* bytes of the files */
@@ -330,10 +341,8 @@ static bool write_folder(const struct jobs *jobs, struct packed *packed, struct 
   bool good = write_all(jobs, packed, pack->made);
   if (!good) {
     fault("write", pack->made);
-  } else if (pack->replaces && !may_replace(pack->path)) {
-    good = false;
-  } else if (!put_in_place(pack)) {
-    good = fault("put it in place", pack->path);
+  } else {
+    good = place(pack);
   }
   if ((!good || pack->replaces) && !remove_folder(pack->left)) {
     tool_error("%s: cannot be removed: %s; remove it by hand", pack->left, strerror(errno));

@@ -399,7 +399,7 @@ def options(arguments):
     parser.add_argument("--quick", action="store_true", help="tokens 1, 8 and 16, float32 output, one line a kernel")
     parser.add_argument("--own-only", action="store_true", help="only our kernels")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/lib/libsgl_kernel_jit.so")
-    parser.add_argument("--aot", type=pathlib.Path, default=ROOT / "build/gpu-aot/libaot.so", help="the old kernels, see above")
+    parser.add_argument("--aot", type=pathlib.Path, default=ROOT / "build/gpu-aot/libaot.so", help="library with the old kernels; the top of this file says which functions it needs")
     parser.add_argument("--commit", help="what is measured, where this tree is no git repository")
     parser.add_argument("--csv", type=pathlib.Path, help="where to write all measurements")
     opt = parser.parse_args(arguments)
