@@ -46,6 +46,22 @@ __device__ __forceinline__ bf16 to_bf16(float f) {
   return b;
 }
 
+// Four neighbours at a multiple of their size, in one store: of a struct the compiler makes four.
+__device__ __forceinline__ void store4(float *to, const quad &q) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(q.f[0]), "f"(q.f[1]), "f"(q.f[2]), "f"(q.f[3])
+               : "memory");
+}
+__device__ __forceinline__ void store4(bf16 *to, const quad &q) { // the second operand goes to the lower half
+  asm volatile("{\n"
+               ".reg .b32 low, high;\n"
+               "cvt.rn.bf16x2.f32 low, %2, %1;\n"
+               "cvt.rn.bf16x2.f32 high, %4, %3;\n"
+               "st.global.v2.b32 [%0], {low, high};\n"
+               "}" ::"l"(to),
+               "f"(q.f[0]), "f"(q.f[1]), "f"(q.f[2]), "f"(q.f[3])
+               : "memory");
+}
+
 // The sum over the 32 lanes, in every lane, always added in the same order.
 __device__ __forceinline__ float warp_sum(float f) {
 #pragma unroll

@@ -20,23 +20,13 @@
 
 #if OUTPUT_F32
 typedef float output_t;
-typedef quad output4_t;
 __device__ __forceinline__ output_t to_output(float f) {
   return f;
 }
-__device__ __forceinline__ output4_t to_output4(const quad &q) {
-  return q;
-}
 #else
 typedef bf16 output_t;
-struct alignas(8) output4_t {
-  bf16 b[4];
-};
 __device__ __forceinline__ output_t to_output(float f) {
   return to_bf16(f);
-}
-__device__ __forceinline__ output4_t to_output4(const quad &q) {
-  return {{to_bf16(q.f[0]), to_bf16(q.f[1]), to_bf16(q.f[2]), to_bf16(q.f[3])}};
 }
 #endif
 
@@ -233,7 +223,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       push(reinterpret_cast<quad *>(received + (rank * most_owned + m / CLUSTER) * TILE + n), f, barrier, m % CLUSTER);
 #else
     if (N % TILE == 0 || row0 + n < N)
-      *reinterpret_cast<output4_t *>(output + static_cast<size_t>(m) * N + row0 + n) = to_output4(f);
+      store4(output + static_cast<size_t>(m) * N + row0 + n, f);
 #endif
   }
 #if CLUSTER > 1
@@ -244,7 +234,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
     const quad f = ordered_sum<CLUSTER>(reinterpret_cast<const unsigned char *>(received + m * TILE + n),
                                         most_owned * TILE * static_cast<int>(sizeof(float)));
     if (n < columns)
-      *reinterpret_cast<output4_t *>(output + static_cast<size_t>(m * CLUSTER + rank) * N + row0 + n) = to_output4(f);
+      store4(output + static_cast<size_t>(m * CLUSTER + rank) * N + row0 + n, f);
   }
 #endif
 }

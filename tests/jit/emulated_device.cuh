@@ -328,6 +328,17 @@ static inline bf16 to_bf16(float f) {
   return std::isnan(f) ? 0x7fff : (bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+// A store of four to what is no multiple of their size fails on a device.
+static inline void store4(float *to, const quad &q) {
+  emulator::require(reinterpret_cast<uintptr_t>(to) % 16 == 0);
+  memcpy(to, q.f, sizeof q.f);
+}
+static inline void store4(bf16 *to, const quad &q) {
+  emulator::require(reinterpret_cast<uintptr_t>(to) % 8 == 0);
+  for (int i = 0; i < 4; i++)
+    to[i] = to_bf16(q.f[i]);
+}
+
 static inline float warp_sum(float f) {
   for (unsigned distance = 16; distance; distance /= 2) {
     emulator::exchange &w = emulator::next_exchange();
