@@ -140,7 +140,7 @@ int jit_folder_open(struct jit_folder *folder, bool create) {
   folder->missing = opened < 0 && errno == ENOENT;
   if (opened < 0 && (!folder->missing || create))
     problem = (errno == ENOTDIR || errno == ELOOP) && lstat(folder->path, &s) == 0 && S_ISLNK(s.st_mode)
-                  ? "is a symbolic link"
+                  ? "is a symbolic link; name the folder that it leads to"
                   : strerror_r(errno, text, sizeof text);
   else if (opened >= 0 && fstat(opened, &s) != 0)
     problem = strerror_r(errno, text, sizeof text);

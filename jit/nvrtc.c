@@ -27,6 +27,7 @@ enum {
 };
 enum {
   OLDEST_MAJOR = 12,
+  OLDEST_MINOR = 1, /* whose PTX 8.1 has the st.async of the router on 9.0 and newer */
   NEWEST_MAJOR = 13,
   MINIMAL_SINCE = 1204, /* release notes of CUDA 12.4; saves 15 ms of a compile */
   MAX_ARCHS = 64,
@@ -231,15 +232,15 @@ static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_me
 #define FIND(name, result, parameters)                                                                                 \
   *(void **)&c->name = dlsym(library, #name);                                                                          \
   if (!c->name)                                                                                                        \
-    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC has no function " #name ": it is too old, 12.0 is needed");
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC has no function " #name ": it is too old, 12.1 is needed");
   NVRTC_FUNCTIONS(FIND)
 #undef FIND
   nvrtcResult result = c->nvrtcVersion(&c->major, &c->minor);
   if (result)
     return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC does not answer: %s", c->nvrtcGetErrorString(result));
-  if (c->major < OLDEST_MAJOR)
-    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC %d.%d is too old, %d.0 is needed", c->major, c->minor,
-                    OLDEST_MAJOR);
+  if (c->major < OLDEST_MAJOR || (c->major == OLDEST_MAJOR && c->minor < OLDEST_MINOR))
+    return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC %d.%d is too old, %d.%d is needed", c->major, c->minor,
+                    OLDEST_MAJOR, OLDEST_MINOR);
   int count = 0;
   if (c->nvrtcGetNumSupportedArchs(&count) || count < 0 || count > MAX_ARCHS || c->nvrtcGetSupportedArchs(c->archs))
     return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "NVRTC does not list its targets");

@@ -426,7 +426,7 @@ static void folders_are_explained(void) {
   }
   CU_ASSERT_EQUAL(symlink(cache.text, path_in(folder.text, "link").text), 0);
   setenv("SGL_KERNEL_JIT_CACHE_DIR", path_in(folder.text, "link").text, 1);
-  cache_is("SGL_KERNEL_JIT_CACHE_DIR", "is a symbolic link");
+  cache_is("SGL_KERNEL_JIT_CACHE_DIR", "is a symbolic link; name the folder that it leads to");
   struct path file = path_in(folder.text, "file");
   close(open(file.text, O_CREAT | O_WRONLY, 0600));
   setenv("SGL_KERNEL_JIT_CACHE_DIR", file.text, 1);

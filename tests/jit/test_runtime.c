@@ -336,12 +336,15 @@ CASE(no_compiler) {
   UNIT_CONTAINS(g.message, "dsv3_router_gemm: SGL_KERNEL_JIT_NVRTC names no usable library: /nonexistent/libnvrtc.so");
   setenv("SGL_KERNEL_JIT_NVRTC", path_in(own_folder(), "fake_cuda.so").text, 1);
   RETURNS(g, SGL_JIT_ERROR_NO_COMPILER,
-          "dsv3_router_gemm: NVRTC has no function nvrtcVersion: it is too old, 12.0 is needed");
+          "dsv3_router_gemm: NVRTC has no function nvrtcVersion: it is too old, 12.1 is needed");
   setenv("SGL_KERNEL_JIT_NVRTC", good.text, 1);
   fakes.nvrtc->major = 11;
   fakes.nvrtc->minor = 8;
-  RETURNS(g, SGL_JIT_ERROR_NO_COMPILER, "dsv3_router_gemm: NVRTC 11.8 is too old, 12.0 is needed");
+  RETURNS(g, SGL_JIT_ERROR_NO_COMPILER, "dsv3_router_gemm: NVRTC 11.8 is too old, 12.1 is needed");
   fakes.nvrtc->major = 12; /* installed meanwhile */
+  fakes.nvrtc->minor = 0;
+  RETURNS(g, SGL_JIT_ERROR_NO_COMPILER, "dsv3_router_gemm: NVRTC 12.0 is too old, 12.1 is needed");
+  fakes.nvrtc->minor = 1;
   WORKS(g);
 }
 

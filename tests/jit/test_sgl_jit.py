@@ -977,7 +977,7 @@ def test_info_on_old_and_damaged_compilers():
         variant(p.path / "libnvrtc.so.12", "fake_nvrtc", {"major": "11", "minor": "8"})
         facts, text = info(p)
         equal(facts["nvrtc"]["version"], None)
-        contains(text, "none: NVRTC 11.8 is too old, 12.0 is needed")
+        contains(text, "none: NVRTC 11.8 is too old, 12.1 is needed")
 
 
 def test_info_on_the_library():

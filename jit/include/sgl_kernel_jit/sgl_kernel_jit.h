@@ -7,7 +7,7 @@
  * context as it found them.
  *
  * CUDA: compute capability 8.0 or newer. A result is the same to the bit in every run; see sgl_jit_set_batch_invariant
- * for results of different numbers of tokens. The first use of a shape on a device compiles its kernel (NVRTC 12.0 or
+ * for results of different numbers of tokens. The first use of a shape on a device compiles its kernel (NVRTC 12.1 or
  * newer, a third of a second) or reads it from the cache; later uses only launch. Capturable in a CUDA graph; call once
  * with the shape before the capture where the driver refuses to load code in one. A child of fork gets
  * SGL_JIT_ERROR_NO_DRIVER if its parent had used CUDA here. Kernels, and primary contexts where none was current, are
