@@ -663,6 +663,56 @@ static void pdl_chain(void) {
   cu.cuMemFree_v2(middle);
 }
 
+/* The same two kernels in a graph: the edge between them is kept, whatever it says of overlap. */
+static void pdl_graph(void) {
+  if (!prepare())
+    return;
+  static const int counts[] = {1, 8, 64};
+  enum { MIDDLE = 2048, OUT = 256, K = 7168 };
+  CUdeviceptr kept = activations_device, middle;
+  CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&middle, MAX_TOKENS * MIDDLE * 2) == 0);
+  unsigned char *without = malloc(MAX_TOKENS * OUT * 4);
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    struct call make = {.fused = true, .tokens = counts[i], .n = MIDDLE, .k = K, .output = middle};
+    struct call use = {.f32 = true, .tokens = counts[i], .n = OUT, .k = MIDDLE};
+    CUhandle graph = NULL, executable = NULL;
+    CU_ASSERT_FATAL(cu.cuStreamCreate(&make.stream, 1) == 0);
+    use.stream = make.stream;
+    for (int captured = 0; captured < 2; captured++) { /* the first time without PDL, which also loads the kernels */
+      CU_ASSERT_FATAL(set_modes(false, captured));
+      CU_ASSERT_FATAL(!captured || cu.cuStreamBeginCapture_v2(make.stream, 0) == 0);
+      bool fine = run(&make) == SGL_JIT_OK;
+      activations_device = middle;
+      fine = fine && run(&use) == SGL_JIT_OK;
+      activations_device = kept;
+      CU_ASSERT_FATAL(!captured || cu.cuStreamEndCapture(make.stream, &graph) == 0);
+      CU_ASSERT_FATAL(fine);
+      if (!captured) {
+        CU_ASSERT_FATAL(cu.cuCtxSynchronize() == 0);
+        CU_ASSERT_FATAL(cu.cuMemcpyDtoH_v2(without, output_device + GUARD, output_size(&use)) == 0);
+      }
+    }
+    CU_ASSERT_FATAL(cu.cuGraphInstantiateWithFlags(&executable, graph, 0) == 0);
+    unsigned wrong = 0;
+    for (int turn = 0; turn < 20; turn++) {
+      CU_ASSERT_FATAL(cu.cuMemsetD8_v2(middle, 0xff, MAX_TOKENS * MIDDLE * 2) == 0);
+      CU_ASSERT_FATAL(cu.cuMemsetD8_v2(output_device, 0xff, output_size(&use) + 2 * GUARD) == 0);
+      CU_ASSERT_FATAL(cu.cuCtxSynchronize() == 0);
+      CU_ASSERT_FATAL(cu.cuGraphLaunch(executable, make.stream) == 0);
+      CU_ASSERT_FATAL(cu.cuCtxSynchronize() == 0);
+      CU_ASSERT_FATAL(cu.cuMemcpyDtoH_v2(output_host, output_device, output_size(&use) + 2 * GUARD) == 0);
+      wrong += memcmp(without, output_host + GUARD, output_size(&use)) != 0 || !guards_intact(&use);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    cu.cuGraphExecDestroy(executable);
+    cu.cuGraphDestroy(graph);
+    cu.cuStreamDestroy_v2(make.stream);
+  }
+  set_modes(false, false);
+  free(without);
+  cu.cuMemFree_v2(middle);
+}
+
 /* Without prefetch even the weights may come from the kernel before. */
 static void pdl_weights(void) {
   if (!prepare())
@@ -983,6 +1033,7 @@ static const struct unit_test tests[] = {
     {"grid", grid},
     {"random_shapes", random_shapes},
     {"pdl_chain", pdl_chain},
+    {"pdl_graph", pdl_graph},
     {"pdl_weights", pdl_weights},
     {"zero_tokens", zero_tokens},
     {"not_finite", not_finite},

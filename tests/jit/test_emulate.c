@@ -208,6 +208,24 @@ static void overlap_body(void) {
   CU_ASSERT_EQUAL(sgl_jit_set_batch_invariant(2, NULL, 0), SGL_JIT_ERROR_INVALID_ARGUMENT);
 }
 
+/* Before 9.0 there is no such launch: the switch changes nothing. */
+static void no_overlap_body(void) {
+  fakes.cuda->major = 8;
+  fakes.cuda->minor = 9;
+  fakes.cuda->shared_optin = 101376;
+  CU_ASSERT_EQUAL(sgl_jit_set_pdl(SGL_JIT_PDL_ON, NULL, 0), SGL_JIT_OK);
+  for (int fused = 0; fused < 2; fused++)
+    for (int tokens = 1; tokens < 20; tokens += 9) {
+      struct gemm g = {.fused = fused, .f32 = !fused, .cuda = true, .tokens = tokens, .n = 16, .k = 256};
+      gemm_make(&g, true);
+      CU_ASSERT_EQUAL(gemm_run(&g), SGL_JIT_OK);
+      CU_ASSERT_EQUAL(fakes.cuda->overlap, 0);
+      CU_ASSERT_EQUAL(fakes.cuda->argument, 0);
+      CU_ASSERT_EQUAL(gemm_wrong(&g, 1e-6), 0);
+      gemm_free(&g);
+    }
+}
+
 static void modes_of(const char *pdl, const char *prefetch, const char *invariant, sgl_jit_pdl want_pdl, int want) {
   const char *const names[] = {"TRTLLM_ENABLE_PDL", "SGL_KERNEL_JIT_PDL_PREFETCH", "SGL_KERNEL_JIT_BATCH_INVARIANT"};
   const char *const values[] = {pdl, prefetch, invariant};
@@ -269,6 +287,9 @@ static void no_clusters(void) {
 static void overlap(void) {
   start(overlap_body);
 }
+static void no_overlap(void) {
+  start(no_overlap_body);
+}
 static void bad_environment(void) {
   start(bad_environment_body);
 }
@@ -281,6 +302,7 @@ static const struct unit_test tests[] = {{"router", router},
                                          {"no_clusters", no_clusters},
                                          {"rings_of_all_sizes", rings_of_all_sizes},
                                          {"overlap", overlap},
+                                         {"no_overlap", no_overlap},
                                          {"environment", environment},
                                          {"bad_environment", bad_environment}};
 UNIT_MAIN("jit/emulate", tests)
