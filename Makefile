@@ -217,10 +217,11 @@ $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 # The JIT finds its fakes as it finds the real ones, by these names; the fake NVRTC contains the emulated device.
 $(B)/tests/jit/fake_cuda.so $(B)/tests/jit/fake_cuda_11.so: LDFLAGS += -Wl,-soname,libcuda.so.1
 $(B)/tests/jit/fake_nvrtc.so: LDFLAGS += -Wl,-soname,libnvrtc.so.13
+$(B)/tests/jit/fake_cublaslt.so: LDFLAGS += -Wl,-soname,libcublasLt.so.13
 $(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
-	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl
+	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl -lm
 $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<

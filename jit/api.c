@@ -33,23 +33,39 @@ sgl_jit_backend sgl_jit_get_backend(void) {
   return read_backend() == SGL_JIT_BACKEND_REFERENCE ? SGL_JIT_BACKEND_REFERENCE : SGL_JIT_BACKEND_AUTO;
 }
 
-static sgl_jit_status compute(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
+/* SGL_JIT_OK: the chosen backend computes such tensors. */
+static inline sgl_jit_status check_backend(bool cuda, int device, struct jit_message m) {
   int chosen = read_backend();
   if (chosen == INVALID)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT,
                     "the environment variable SGL_KERNEL_JIT_BACKEND must be auto or reference");
-  if (chosen == SGL_JIT_BACKEND_REFERENCE && gemm->cuda)
+  if (chosen == SGL_JIT_BACKEND_REFERENCE && cuda)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
-                    "the reference backend computes CPU tensors only, got tensors on cuda:%d", gemm->device);
-  if (chosen == SGL_JIT_BACKEND_AUTO && !gemm->cuda)
+                    "the reference backend computes CPU tensors only, got tensors on cuda:%d", device);
+  if (chosen == SGL_JIT_BACKEND_AUTO && !cuda)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
                     "the tensors must be on a CUDA device, got CPU tensors (for tests, "
                     "SGL_KERNEL_JIT_BACKEND=reference computes them)");
-  if (gemm->tokens == 0)
-    return SGL_JIT_OK;
+  return SGL_JIT_OK;
+}
+
+static sgl_jit_status compute(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
+  sgl_jit_status status = check_backend(gemm->cuda, gemm->device, m);
+  if (status != SGL_JIT_OK || gemm->tokens == 0)
+    return status;
   if (gemm->cuda)
     return jit_launch_gemm(gemm, stream, m);
   jit_reference_gemm(gemm);
+  return SGL_JIT_OK;
+}
+
+static sgl_jit_status compute_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m) {
+  sgl_jit_status status = check_backend(bmm->cuda, bmm->device, m);
+  if (status != SGL_JIT_OK || bmm->batch == 0 || bmm->m == 0)
+    return status;
+  if (bmm->cuda)
+    return jit_launch_bmm(bmm, stream, m);
+  jit_reference_bmm(bmm);
   return SGL_JIT_OK;
 }
 
@@ -75,6 +91,19 @@ sgl_jit_status sgl_jit_dsv3_fused_a_gemm(const sgl_jit_tensor *output, const sgl
   sgl_jit_status status = jit_check_fused_a(output, mat_a, mat_b, &gemm, m);
   if (status == SGL_JIT_OK)
     status = compute(&gemm, stream, m);
+  errno = saved_errno;
+  return status;
+}
+
+sgl_jit_status sgl_jit_bmm_fp8(const sgl_jit_tensor *output, const sgl_jit_tensor *A, const sgl_jit_tensor *B,
+                               const sgl_jit_tensor *A_scale, const sgl_jit_tensor *B_scale, void *workspace,
+                               size_t workspace_size, void *stream, char *message, size_t message_size) {
+  int saved_errno = errno;
+  struct jit_message m = {message, message_size, "bmm_fp8"};
+  struct jit_bmm bmm;
+  sgl_jit_status status = jit_check_bmm(output, A, B, A_scale, B_scale, workspace, workspace_size, &bmm, m);
+  if (status == SGL_JIT_OK)
+    status = compute_bmm(&bmm, stream, m);
   errno = saved_errno;
   return status;
 }

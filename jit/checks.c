@@ -92,27 +92,33 @@ CHECK check_output_shape(const struct call *c, struct jit_message m) {
   return SGL_JIT_OK;
 }
 
-static const char *dtype_name(sgl_jit_dtype dtype) {
-  return dtype == SGL_JIT_DTYPE_FLOAT32 ? "float32" : dtype == SGL_JIT_DTYPE_BFLOAT16 ? "bfloat16" : "another dtype";
+const char *jit_dtype_name(sgl_jit_dtype dtype) {
+  static const char *const names[] = {[SGL_JIT_DTYPE_FLOAT32] = "float32",
+                                      [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
+                                      [SGL_JIT_DTYPE_FLOAT16] = "float16",
+                                      [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
+                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
+  bool known = (unsigned)dtype < sizeof names / sizeof names[0] && names[dtype];
+  return known ? names[dtype] : "another dtype";
 }
 
 CHECK check_input_dtypes(const struct call *c, struct jit_message m) {
   if (c->a.t->dtype != SGL_JIT_DTYPE_BFLOAT16)
-    return FAIL("%s must be bfloat16, got %s", c->a.name, dtype_name(c->a.t->dtype));
+    return FAIL("%s must be bfloat16, got %s", c->a.name, jit_dtype_name(c->a.t->dtype));
   if (c->w.t->dtype != SGL_JIT_DTYPE_BFLOAT16)
-    return FAIL("%s must be bfloat16, got %s", c->w.name, dtype_name(c->w.t->dtype));
+    return FAIL("%s must be bfloat16, got %s", c->w.name, jit_dtype_name(c->w.t->dtype));
   return SGL_JIT_OK;
 }
 
 CHECK check_output_float_dtype(const struct call *c, struct jit_message m) {
   if (c->output.t->dtype != SGL_JIT_DTYPE_FLOAT32 && c->output.t->dtype != SGL_JIT_DTYPE_BFLOAT16)
-    return FAIL("%s must be float32 or bfloat16, got %s", c->output.name, dtype_name(c->output.t->dtype));
+    return FAIL("%s must be float32 or bfloat16, got %s", c->output.name, jit_dtype_name(c->output.t->dtype));
   return SGL_JIT_OK;
 }
 
 CHECK check_output_bf16_dtype(const struct call *c, struct jit_message m) {
   if (c->output.t->dtype != SGL_JIT_DTYPE_BFLOAT16)
-    return FAIL("%s must be bfloat16, got %s", c->output.name, dtype_name(c->output.t->dtype));
+    return FAIL("%s must be bfloat16, got %s", c->output.name, jit_dtype_name(c->output.t->dtype));
   return SGL_JIT_OK;
 }
 
@@ -142,12 +148,8 @@ CHECK check_layout(const struct call *c, struct jit_message m) {
   return SGL_JIT_OK;
 }
 
-struct device_text {
-  char text[32];
-};
-
-static struct device_text device_text(const sgl_jit_tensor *t) {
-  struct device_text d;
+struct jit_device_text jit_device_text(const sgl_jit_tensor *t) {
+  struct jit_device_text d;
   if (t->device_type == SGL_JIT_DEVICE_CUDA)
     snprintf(d.text, sizeof d.text, "cuda:%d", (int)t->device_index);
   else
@@ -157,13 +159,13 @@ static struct device_text device_text(const sgl_jit_tensor *t) {
 
 CHECK check_device(const struct call *c, struct jit_message m) {
   if (c->a.t->device_type != SGL_JIT_DEVICE_CUDA && c->a.t->device_type != SGL_JIT_DEVICE_CPU)
-    return FAIL("%s must be on a CUDA device, got %s", c->a.name, device_text(c->a.t).text);
+    return FAIL("%s must be on a CUDA device, got %s", c->a.name, jit_device_text(c->a.t).text);
   const struct argument others[] = {c->w, c->output};
   for (int i = 0; i < 2; i++)
     if (others[i].t->device_type != c->a.t->device_type ||
         (c->a.t->device_type == SGL_JIT_DEVICE_CUDA && others[i].t->device_index != c->a.t->device_index))
-      return FAIL("%s must be on %s like %s, got %s", others[i].name, device_text(c->a.t).text, c->a.name,
-                  device_text(others[i].t).text);
+      return FAIL("%s must be on %s like %s, got %s", others[i].name, jit_device_text(c->a.t).text, c->a.name,
+                  jit_device_text(others[i].t).text);
   return SGL_JIT_OK;
 }
 
@@ -256,6 +258,6 @@ sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_messag
                 K_MULTIPLE, MAX_WIDTH, spec->k);
   if (spec->output_dtype != SGL_JIT_DTYPE_BFLOAT16 && (!router || spec->output_dtype != SGL_JIT_DTYPE_FLOAT32))
     return FAIL("output_dtype must be %s, got %s", router ? "float32 or bfloat16" : "bfloat16",
-                dtype_name(spec->output_dtype));
+                jit_dtype_name(spec->output_dtype));
   return SGL_JIT_OK;
 }

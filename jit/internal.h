@@ -1,10 +1,12 @@
 /* Private interface of libsgl_kernel_jit: what its files need of each other, in the order of a call.
  *
- *   api.c -> checks.c -> reference.c                                     (CPU)
+ *   api.c -> checks.c, checks_bmm.c
+ *                     -> reference.c                                     (CPU)
  *                     -> launch.c -> driver.c                            (CUDA, every call)
  *                                 -> kernels.c -> paths.c, kernel_text.c (first use of a shape on a device)
- *                                              -> nvrtc.c, monitor.c
+ *                                              -> nvrtc.c -> library.c, monitor.c
  *                                              -> cache.c, cache_lock.c -> cache_file.c
+ *                     -> bmm.c -> launch.c, cublaslt.c -> library.c      (bmm_fp8)
  *   warm.c -> checks.c, launch.c or kernels.c                            (kernels ahead of their first use)
  */
 #ifndef SGL_JIT_INTERNAL_H
@@ -51,9 +53,34 @@ sgl_jit_status jit_check_router(const sgl_jit_tensor *output, const sgl_jit_tens
 sgl_jit_status jit_check_fused_a(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a, const sgl_jit_tensor *mat_b,
                                  struct jit_gemm *gemm, struct jit_message m);
 
+/* For messages: "float8_e4m3fn", "cuda:1". */
+const char *jit_dtype_name(sgl_jit_dtype dtype);
+struct jit_device_text {
+  char text[32];
+};
+struct jit_device_text jit_device_text(const sgl_jit_tensor *t);
+
 /* NULL, an operator that is not there, or a shape or output type that it does not take: what the operators would say of
  * tensors. */
 sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_message m);
+
+/* --- checks_bmm.c --- */
+
+/* A checked call: output[b, m, n] = a_scale * b_scale * sum over k of a[b, m, k] * b[b, n, k], everything packed. */
+struct jit_bmm {
+  void *output, *workspace;
+  const void *a, *b;
+  const float *a_scale, *b_scale;
+  size_t workspace_size;
+  int batch, m, n, k; /* batch and m may be 0 */
+  sgl_jit_dtype a_type, b_type, output_type;
+  bool cuda;  /* else CPU */
+  int device; /* CUDA ordinal */
+};
+
+sgl_jit_status jit_check_bmm(const sgl_jit_tensor *output, const sgl_jit_tensor *a, const sgl_jit_tensor *b,
+                             const sgl_jit_tensor *a_scale, const sgl_jit_tensor *b_scale, void *workspace,
+                             size_t workspace_size, struct jit_bmm *bmm, struct jit_message m);
 
 /* --- spec.c --- */
 
@@ -99,6 +126,7 @@ int64_t jit_now_ns(void);
 /* --- reference.c --- */
 
 void jit_reference_gemm(const struct jit_gemm *gemm);
+void jit_reference_bmm(const struct jit_bmm *bmm);
 
 /* --- driver.c --- */
 
@@ -137,6 +165,7 @@ struct jit_launch_config {
   X(cuCtxPushCurrent, "cuCtxPushCurrent_v2", (CUcontext context))                                                      \
   X(cuCtxPopCurrent, "cuCtxPopCurrent_v2", (CUcontext * context))                                                      \
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))                               \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, int *status))                                        \
   X(cuModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                                      \
   X(cuModuleUnload, "cuModuleUnload", (CUmodule module))                                                               \
   X(cuModuleGetFunction, "cuModuleGetFunction", (CUfunction * function, CUmodule module, const char *name))            \
@@ -157,9 +186,10 @@ struct jit_launch_config {
 
 struct jit_device {
   CUdevice handle;
-  int major, minor;           /* compute capability */
-  int shared_bytes;           /* what a block may have after opting in */
-  _Atomic(CUcontext) primary; /* retained at first need, never released: gone after cudaDeviceReset */
+  int major, minor;                       /* compute capability */
+  int shared_bytes;                       /* what a block may have after opting in */
+  _Atomic(CUcontext) primary;             /* retained at first need, never released: gone after cudaDeviceReset */
+  _Atomic(struct cublasLtContext *) blas; /* cuBLASLt's handle, made at first need, never destroyed */
 };
 
 struct jit_driver {
@@ -248,6 +278,23 @@ const char *jit_kernel_text(enum jit_op op);
 /* "dsv3_router_gemm" */
 const char *jit_op_name(enum jit_op op);
 
+/* --- library.c --- */
+
+/* A library of the CUDA toolkit. */
+struct jit_library_name {
+  const char *file;      /* "libnvrtc.so.", which the major version follows */
+  const char *variable;  /* of the environment, that may name the file */
+  const char *wheel;     /* its folder in Python packages for CUDA 12: nvidia/<wheel>/lib */
+  sgl_jit_status status; /* when there is none ... */
+  const char *missing;   /* ... and what to say then */
+};
+
+/* Told of every place: `path` is NULL and `problem` says why where a place has none; `problem` is NULL for the file
+ * that was found, which is then loaded. */
+typedef void jit_search_watch(void *user, const char *place, const char *path, const char *problem);
+sgl_jit_status jit_library_open(const struct jit_library_name *name, int driver_version, void **library,
+                                jit_search_watch *watch, void *user, struct jit_message m);
+
 /* --- nvrtc.c --- */
 
 /* A compiled kernel. */
@@ -265,9 +312,7 @@ struct jit_compiler;
 
 /* NVRTC, found and loaded at first use. `driver_version` is 0 without a driver. */
 sgl_jit_status jit_compiler(int driver_version, const struct jit_compiler **compiler, struct jit_message m);
-/* The search alone, watched. `path` is NULL and `problem` says why where a place has none; `problem` is NULL for the
- * file that was found, which is then loaded and the one that jit_compiler takes. */
-typedef void jit_search_watch(void *user, const char *place, const char *path, const char *problem);
+/* The search alone, watched; what it finds is the one that jit_compiler takes. */
 sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m);
 
 enum { JIT_FACTS_TARGETS = 64 };
@@ -468,5 +513,102 @@ enum { JIT_MIN_MAJOR = 8 }; /* bfloat16 tensor cores and conversions came with c
 sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m);
 /* The same without the launch; of `gemm` only operator, shape, output type and device are read. */
 sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m);
+
+/* What a call needs: the driver, the device, and a context of it, which the caller has to leave (jit_context_leave). */
+struct jit_place {
+  const struct jit_driver *driver;
+  struct jit_device *device;
+  struct jit_context context;
+};
+sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_message m);
+
+/* --- cublaslt.c --- */
+
+typedef int cublasStatus_t;
+typedef struct cublasLtContext *cublasLtHandle_t;
+
+/* Descriptors in the caller's memory, as large as in cublasLt.h of CUDA 12 and 13 (cublasLtMatmulDescOpaque_t ...): the
+ * library is told the size, and fills in what it knows. */
+struct jit_blas_desc {
+  uint64_t data[32];
+};
+struct jit_blas_layout {
+  uint64_t data[8];
+};
+struct jit_blas_preference {
+  uint64_t data[8];
+};
+struct jit_blas_algorithm {
+  uint64_t data[8];
+};
+/* cublasLtMatmulHeuristicResult_t */
+struct jit_blas_result {
+  struct jit_blas_algorithm algorithm;
+  size_t workspace_size;
+  cublasStatus_t state;
+  float waves;
+  int reserved[4];
+};
+
+/* cublasLtMatmulDescInit and its like are inline functions of cublasLt.h around the ones named here. */
+#define JIT_BLAS_FUNCTIONS(X)                                                                                          \
+  X(cublasLtGetVersion, size_t, (void))                                                                                \
+  X(cublasLtGetStatusName, const char *, (cublasStatus_t status))                                                      \
+  X(cublasLtCreate, cublasStatus_t, (cublasLtHandle_t * handle))                                                       \
+  X(cublasLtMatmulDescInit_internal, cublasStatus_t,                                                                   \
+    (struct jit_blas_desc * desc, size_t size, int compute_type, int scale_type))                                      \
+  X(cublasLtMatmulDescSetAttribute, cublasStatus_t,                                                                    \
+    (struct jit_blas_desc * desc, int attribute, const void *value, size_t size))                                      \
+  X(cublasLtMatrixLayoutInit_internal, cublasStatus_t,                                                                 \
+    (struct jit_blas_layout * layout, size_t size, int type, uint64_t rows, uint64_t columns, int64_t leading))        \
+  X(cublasLtMatrixLayoutSetAttribute, cublasStatus_t,                                                                  \
+    (struct jit_blas_layout * layout, int attribute, const void *value, size_t size))                                  \
+  X(cublasLtMatmulPreferenceInit_internal, cublasStatus_t, (struct jit_blas_preference * preference, size_t size))     \
+  X(cublasLtMatmulPreferenceSetAttribute, cublasStatus_t,                                                              \
+    (struct jit_blas_preference * preference, int attribute, const void *value, size_t size))                          \
+  X(cublasLtMatmulAlgoGetHeuristic, cublasStatus_t,                                                                    \
+    (cublasLtHandle_t handle, const struct jit_blas_desc *desc, const struct jit_blas_layout *a,                       \
+     const struct jit_blas_layout *b, const struct jit_blas_layout *c, const struct jit_blas_layout *d,                \
+     const struct jit_blas_preference *preference, int wanted, struct jit_blas_result *results, int *count))           \
+  X(cublasLtMatmul, cublasStatus_t,                                                                                    \
+    (cublasLtHandle_t handle, const struct jit_blas_desc *desc, const void *alpha, const void *a,                      \
+     const struct jit_blas_layout *a_layout, const void *b, const struct jit_blas_layout *b_layout, const void *beta,  \
+     const void *c, const struct jit_blas_layout *c_layout, void *d, const struct jit_blas_layout *d_layout,           \
+     const struct jit_blas_algorithm *algorithm, void *workspace, size_t workspace_size, CUstream stream))
+
+struct jit_blas {
+#define JIT_POINTER(name, result, parameters) result(*name) parameters;
+  JIT_BLAS_FUNCTIONS(JIT_POINTER)
+#undef JIT_POINTER
+};
+
+/* Numbers from cublas_api.h (cublasStatus_t), which the build does not need. */
+enum {
+  JIT_BLAS_NOT_INITIALIZED = 1,
+  JIT_BLAS_ALLOC_FAILED = 3,
+  JIT_BLAS_INVALID_VALUE = 7,
+  JIT_BLAS_ARCH_MISMATCH = 8,
+  JIT_BLAS_EXECUTION_FAILED = 13,
+  JIT_BLAS_INTERNAL_ERROR = 14,
+  JIT_BLAS_NOT_SUPPORTED = 15
+};
+
+/* cuBLASLt, found and loaded at first use; `driver_version` is 0 without a driver. */
+sgl_jit_status jit_blas(int driver_version, const struct jit_blas **blas, struct jit_message m);
+/* The search alone, watched; what it finds is the one that jit_blas takes. */
+sgl_jit_status jit_blas_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m);
+
+struct jit_blas_facts {
+  char version[32], path[4096];
+};
+void jit_blas_facts(const struct jit_blas *blas, struct jit_blas_facts *facts);
+/* "CUBLAS_STATUS_NOT_SUPPORTED" */
+const char *jit_blas_error(const struct jit_blas *blas, cublasStatus_t status);
+
+/* --- bmm.c --- */
+
+enum { JIT_FP8_CAPABILITY = 89 }; /* cublasLtMatmul: FP8 kernels need compute capability 8.9 */
+
+sgl_jit_status jit_launch_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m);
 
 #endif

@@ -49,14 +49,7 @@ static sgl_jit_status launch_path(const struct jit_driver *driver, const struct 
   return SGL_JIT_OK;
 }
 
-/* What a call needs: the driver, the device, and a context of it, which the caller has to leave. */
-struct place {
-  const struct jit_driver *driver;
-  struct jit_device *device;
-  struct jit_context context;
-};
-
-static inline sgl_jit_status enter(int ordinal, struct place *place, struct jit_message m) {
+static inline sgl_jit_status enter(int ordinal, struct jit_place *place, struct jit_message m) {
   sgl_jit_status status = jit_driver(&place->driver, m);
   if (status != SGL_JIT_OK)
     return status;
@@ -70,7 +63,11 @@ static inline sgl_jit_status enter(int ordinal, struct place *place, struct jit_
   return jit_context_enter(place->driver, place->device, &place->context, m);
 }
 
-static inline sgl_jit_status find_kernel(const struct place *place, const struct jit_gemm *gemm, bool asked,
+sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_message m) {
+  return enter(ordinal, place, m);
+}
+
+static inline sgl_jit_status find_kernel(const struct jit_place *place, const struct jit_gemm *gemm, bool asked,
                                          const struct jit_kernel **kernel, struct jit_message m) {
   struct jit_kernel_key key = {
       .op = gemm->op, .n = gemm->n, .k = gemm->k, .output_f32 = gemm->output_f32, .device = gemm->device};
@@ -80,7 +77,7 @@ static inline sgl_jit_status find_kernel(const struct place *place, const struct
 }
 
 sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
-  struct place place;
+  struct jit_place place;
   const struct jit_kernel *kernel;
   int modes = jit_modes();
   if (modes & JIT_MODE_INVALID)
@@ -99,7 +96,7 @@ sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct
 }
 
 sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m) {
-  struct place place;
+  struct jit_place place;
   const struct jit_kernel *kernel;
   sgl_jit_status status = enter(gemm->device, &place, m);
   if (status != SGL_JIT_OK)

@@ -1,16 +1,6 @@
-/* NVRTC, the run-time compiler, found with dlopen.
- *
- * Searched in this order, in each place first for the major version of the driver (its cubins are sure to load), then
- * for 13 and 12:
- *   1. the file that SGL_KERNEL_JIT_NVRTC names; nothing else is tried then
- *   2. what the process has loaded already
- *   3. beside the CUDA runtime that the process has loaded, as the wheels of PyTorch lay it out
- *   4. libnvrtc.so.N by name (LD_LIBRARY_PATH, ldconfig)
- *   5. CUDA_HOME and CUDA_PATH, then /usr/local/cuda and /usr/local/cuda-*, in lib64, lib and targets/x86_64-linux/lib
- */
+/* NVRTC, the run-time compiler, found with dlopen. */
 #include "internal.h"
 #include <dlfcn.h>
-#include <glob.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,8 +17,7 @@ enum {
 };
 enum {
   OLDEST_MAJOR = 12,
-  OLDEST_MINOR = 1, /* whose PTX 8.1 has the st.async of the router on 9.0 and newer */
-  NEWEST_MAJOR = 13,
+  OLDEST_MINOR = 1,     /* whose PTX 8.1 has the st.async of the router on 9.0 and newer */
   MINIMAL_SINCE = 1204, /* release notes of CUDA 12.4; saves 15 ms of a compile */
   MAX_ARCHS = 64,
   PATH_SIZE = 4096
@@ -62,155 +51,18 @@ struct jit_compiler {
 
 /* --- finding it --- */
 
-struct majors {
-  int list[3];
-  int count;
-};
-
-static struct majors majors_for(int driver_version) {
-  struct majors m = {.count = 0};
-  int own = driver_version / 1000;
-  if (own >= OLDEST_MAJOR)
-    m.list[m.count++] = own;
-  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--)
-    if (major != own)
-      m.list[m.count++] = major;
-  return m;
-}
-
-/* A search under way: `place` is what it looks at. */
-struct search {
-  struct majors majors;
-  jit_search_watch *watch;
-  void *user;
-  const char *place;
-};
-
-static void say(const struct search *s, const char *path, const char *problem) {
-  if (s->watch)
-    s->watch(s->user, s->place, path, problem);
-}
-
-static void *open_file(const struct search *s, const char *path, int flags) {
-  void *library = dlopen(path, RTLD_NOW | flags);
-  const char *problem = library ? NULL : dlerror();
-  if (problem && flags & RTLD_NOLOAD) /* the reason is none */
-    problem = NULL;
-  say(s, path, library || problem ? problem : "not loaded");
-  return library;
-}
-
-/* Tries libnvrtc.so.N in a folder, or by name alone when it is NULL. */
-static void *open_in(const struct search *s, const char *folder, int flags) {
-  for (int i = 0; i < s->majors.count; i++) {
-    char path[PATH_SIZE];
-    int length =
-        snprintf(path, sizeof path, "%s%slibnvrtc.so.%d", folder ? folder : "", folder ? "/" : "", s->majors.list[i]);
-    void *library = length < PATH_SIZE ? open_file(s, path, flags) : NULL;
-    if (library)
-      return library;
-  }
-  return NULL;
-}
-
-static void *open_in_toolkit(const struct search *s, const char *root) {
-  static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
-  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-    char folder[PATH_SIZE];
-    int length = snprintf(folder, sizeof folder, "%s/%s", root, folders[i]);
-    void *library = length < PATH_SIZE ? open_in(s, folder, 0) : NULL;
-    if (library)
-      return library;
-  }
-  return NULL;
-}
-
-static void *open_in_named_toolkit(struct search *s, const char *variable) {
-  const char *root = secure_getenv(variable);
-  s->place = variable;
-  if (root && *root)
-    return open_in_toolkit(s, root);
-  say(s, NULL, "not set");
-  return NULL;
-}
-
-static int find_runtime(struct dl_phdr_info *info, size_t size, void *folder) {
-  (void)size;
-  const char *slash = strrchr(info->dlpi_name, '/');
-  if (!slash || strncmp(slash + 1, "libcudart.so.", 13) != 0 || slash - info->dlpi_name >= PATH_SIZE)
-    return 0;
-  memcpy(folder, info->dlpi_name, (size_t)(slash - info->dlpi_name));
-  ((char *)folder)[slash - info->dlpi_name] = '\0';
-  return 1;
-}
-
-/* The wheels for CUDA 13 keep everything in nvidia/cu13/lib, those for CUDA 12 in nvidia/cuda_nvrtc/lib beside
- * nvidia/cuda_runtime/lib. */
-static void *open_beside_runtime(struct search *s) {
-  char folder[PATH_SIZE], other[PATH_SIZE];
-  s->place = "beside the CUDA runtime";
-  if (!dl_iterate_phdr(find_runtime, folder)) {
-    say(s, NULL, "no CUDA runtime is loaded");
-    return NULL;
-  }
-  void *library = open_in(s, folder, 0);
-  if (library)
-    return library;
-  int length = snprintf(other, sizeof other, "%s/../../cuda_nvrtc/lib", folder);
-  return length < PATH_SIZE ? open_in(s, other, 0) : NULL;
-}
-
-static void *open_in_default_toolkits(struct search *s) {
-  glob_t found;
-  s->place = "/usr/local";
-  void *library = open_in_toolkit(s, "/usr/local/cuda");
-  if (library || glob("/usr/local/cuda-*", 0, NULL, &found) != 0)
-    return library;
-  for (size_t i = found.gl_pathc; i-- > 0 && !library;) /* sorted by name: the newest is last */
-    library = open_in_toolkit(s, found.gl_pathv[i]);
-  globfree(&found);
-  return library;
-}
-
-static sgl_jit_status open_library(int driver_version, void **library, jit_search_watch *watch, void *user,
-                                   struct jit_message m) {
-  struct search s = {majors_for(driver_version), watch, user, "SGL_KERNEL_JIT_NVRTC"};
-  const char *explicit_path = secure_getenv("SGL_KERNEL_JIT_NVRTC");
-  if (explicit_path && *explicit_path) {
-    *library = dlopen(explicit_path, RTLD_NOW);
-    const char *reason = *library ? NULL : dlerror();
-    say(&s, explicit_path, *library || reason ? reason : "unknown");
-    if (!*library)
-      return jit_fail(m, SGL_JIT_ERROR_NO_COMPILER, "SGL_KERNEL_JIT_NVRTC names no usable library: %s",
-                      reason ? reason : explicit_path);
-    return SGL_JIT_OK;
-  }
-  say(&s, NULL, "not set");
-  s.place = "loaded already";
-  *library = open_in(&s, NULL, RTLD_NOLOAD);
-  if (!*library)
-    *library = open_beside_runtime(&s);
-  if (!*library) {
-    s.place = "by name";
-    *library = open_in(&s, NULL, 0);
-  }
-  if (!*library)
-    *library = open_in_named_toolkit(&s, "CUDA_HOME");
-  if (!*library)
-    *library = open_in_named_toolkit(&s, "CUDA_PATH");
-  if (!*library)
-    *library = open_in_default_toolkits(&s);
-  if (!*library)
-    return jit_fail(
-        m, SGL_JIT_ERROR_NO_COMPILER,
+static const struct jit_library_name library_name = {
+    .file = "libnvrtc.so.",
+    .variable = "SGL_KERNEL_JIT_NVRTC",
+    .wheel = "cuda_nvrtc",
+    .status = SGL_JIT_ERROR_NO_COMPILER,
+    .missing =
         "no usable cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
-        "name the file in SGL_KERNEL_JIT_NVRTC");
-  return SGL_JIT_OK;
-}
+        "name the file in SGL_KERNEL_JIT_NVRTC"};
 
 sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m) {
   void *library;
-  return open_library(driver_version, &library, watch, user, m);
+  return jit_library_open(&library_name, driver_version, &library, watch, user, m);
 }
 
 /* NVRTC opens its builtins by name, which finds them beside it only if they are loaded already. Where there are none,
@@ -251,7 +103,7 @@ static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_me
 
 static sgl_jit_status open_compiler(int driver_version, struct jit_compiler *compiler, struct jit_message m) {
   void *library;
-  sgl_jit_status status = open_library(driver_version, &library, NULL, NULL, m);
+  sgl_jit_status status = jit_library_open(&library_name, driver_version, &library, NULL, NULL, m);
   if (status != SGL_JIT_OK)
     return status;
   status = start(library, compiler, m);

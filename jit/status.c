@@ -27,6 +27,7 @@ const char *sgl_jit_status_name(sgl_jit_status status) {
     NAME(SGL_JIT_ERROR_INTERNAL);
     NAME(SGL_JIT_ERROR_CACHE);
     NAME(SGL_JIT_ERROR_REFUSED);
+    NAME(SGL_JIT_ERROR_NO_CUBLASLT);
   }
   return "SGL_JIT_ERROR_UNKNOWN";
 }

@@ -200,6 +200,13 @@ DRIVER(cuThreadExchangeStreamCaptureMode, int *mode) {
   return 0;
 }
 
+DRIVER(cuStreamIsCapturing, void *stream, int *status) {
+  (void)stream;
+  record("cuStreamIsCapturing");
+  *status = fake_cuda.capturing;
+  return 0;
+}
+
 /* The image is a shared library; its end follows from its section table, which is the last thing in it. */
 static int load(struct code **code, const void *image, struct context *context) {
   const Elf64_Ehdr *header = image;

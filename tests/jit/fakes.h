@@ -1,5 +1,6 @@
-/* The controls of the fake driver (fake_cuda.c) and the fake compiler (fake_nvrtc.c). Both are shared libraries; a test
- * opens them and finds `fake_cuda` and `fake_nvrtc` by name. Set the fields before the first call that they concern. */
+/* The controls of the fake driver (fake_cuda.c), the fake compiler (fake_nvrtc.c) and the fake cuBLASLt
+ * (fake_cublaslt.c). They are shared libraries; a test opens them and finds `fake_cuda`, `fake_nvrtc` and
+ * `fake_cublaslt` by name. Set the fields before the first call that they concern. */
 #ifndef SGL_TESTS_FAKES_H
 #define SGL_TESTS_FAKES_H
 
@@ -16,6 +17,7 @@ struct fake_cuda {
   _Atomic int init_error; /* what these calls return; 0: they work */
   _Atomic int retain_error, load_error, function_error, attribute_error, launch_error;
   int hide_error_names; /* cuGetErrorName knows nothing */
+  int capturing;        /* what cuStreamIsCapturing says of every stream */
   int idle;             /* for measurements: nothing is recorded and nothing run, and anything can be loaded as code */
   /* What the last launch asked for. */
   unsigned grid[3], block[3], shared_bytes;
@@ -36,6 +38,22 @@ struct fake_nvrtc {
   /* Descriptors, or 0. A compile writes a byte to the first when it begins, and then waits for one from the second. */
   int told, held;
   char options[768]; /* of the last one, with blanks between */
+};
+
+struct fake_cublaslt {
+  int version;         /* 130100 is 13.1.0 */
+  int needs_workspace; /* bytes that its only algorithm needs, 0 */
+  int needs_alignment; /* and of its matrices, 16 */
+  int needs_relaxed;   /* creating a handle and the first product of a kind fail with error 14 unless this thread's
+                          capture mode is relaxed; 2: they fail always */
+  _Atomic int create_error, heuristic_error, state, matmul_error; /* cublasStatus_t of these; 0: they work */
+  int idle;                                /* for measurements: products are checked and not computed */
+  _Atomic int created, chosen, multiplied; /* calls that worked */
+  /* Of the last product. */
+  void *stream;
+  int device, alignment;
+  unsigned long long workspace_size;
+  char fault[160]; /* why the last call was refused, "" if none was */
 };
 
 /* The fake driver's constructor, where the environment variable SGL_TEST_HOLD_LOAD names two descriptors ("5 8"):

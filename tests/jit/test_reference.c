@@ -151,8 +151,9 @@ static void names(void) {
                                     "SGL_JIT_ERROR_INTERNAL",
                                     "SGL_JIT_ERROR_CACHE",
                                     "SGL_JIT_ERROR_REFUSED",
+                                    "SGL_JIT_ERROR_NO_CUBLASLT",
                                     "SGL_JIT_ERROR_UNKNOWN"};
-  for (int i = 0; i < 14; i++)
+  for (int i = 0; i < 15; i++)
     UNIT_STRINGS(sgl_jit_status_name((sgl_jit_status)i), all[i]);
   UNIT_STRINGS(sgl_jit_version(), SGL_VERSION);
 }

@@ -1,4 +1,5 @@
-/* sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels. Public C interface of libsgl_kernel_jit.so.
+/* sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels, and the batched FP8 product through
+ * cuBLASLt. Public C interface of libsgl_kernel_jit.so.
  *
  * Thread rules: every function may be called from any thread at any time unless its comment says otherwise.
  * Errors: functions return a status with a stable number and, when it is not SGL_JIT_OK, write one line without a final
@@ -18,6 +19,7 @@
  *   SGL_KERNEL_JIT_BACKEND    auto | reference, see below
  *   SGL_KERNEL_JIT_NVRTC      the libnvrtc.so to use; otherwise one that is loaded, one beside the loaded CUDA runtime,
  *                             libnvrtc.so.13 or .12 by name, CUDA_HOME, CUDA_PATH, /usr/local/cuda*
+ *   SGL_KERNEL_JIT_CUBLASLT   the libcublasLt.so to use for bmm_fp8; otherwise looked for like NVRTC
  *   SGL_KERNEL_JIT_CACHE_DIR  folder of compiled kernels; otherwise XDG_CACHE_HOME/sgl-kernel-jit, else
  *                             HOME/.cache/sgl-kernel-jit. Used only if the path is absolute, the folder is no symbolic
  *                             link, belongs to the effective user and nobody else may write it (those above it may be
@@ -67,14 +69,18 @@ typedef enum sgl_jit_status {
   SGL_JIT_ERROR_OUT_OF_MEMORY = 8,
   SGL_JIT_ERROR_CAPTURE = 9, /* first use inside a stream capture, and the driver forbids loading code there */
   SGL_JIT_ERROR_INTERNAL = 10,
-  SGL_JIT_ERROR_CACHE = 11,  /* sgl_jit_compile could not write the entry */
-  SGL_JIT_ERROR_REFUSED = 12 /* the monitor is on error, and this would have been a compile after sgl_jit_warm_done */
+  SGL_JIT_ERROR_CACHE = 11,   /* sgl_jit_compile could not write the entry */
+  SGL_JIT_ERROR_REFUSED = 12, /* the monitor is on error, and this would have been a compile after sgl_jit_warm_done */
+  SGL_JIT_ERROR_NO_CUBLASLT = 13 /* cuBLASLt missing, too old, or it does not start on the device */
 } sgl_jit_status;
 
 typedef enum sgl_jit_dtype {
   SGL_JIT_DTYPE_OTHER = 0, /* a dtype that no kernel here takes: for callers that translate foreign tensors */
   SGL_JIT_DTYPE_FLOAT32 = 1,
-  SGL_JIT_DTYPE_BFLOAT16 = 2
+  SGL_JIT_DTYPE_BFLOAT16 = 2,
+  SGL_JIT_DTYPE_FLOAT16 = 3,       /* IEEE binary16; bmm_fp8's output only, as the two below are its inputs only */
+  SGL_JIT_DTYPE_FLOAT8_E4M3FN = 4, /* OCP E4M3: no infinity, 448 is the largest; torch.float8_e4m3fn */
+  SGL_JIT_DTYPE_FLOAT8_E5M2 = 5    /* OCP E5M2: torch.float8_e5m2 */
 } sgl_jit_dtype;
 
 typedef enum sgl_jit_device_type {
@@ -152,6 +158,41 @@ SGL_JIT_API sgl_jit_status sgl_jit_dsv3_router_gemm(const sgl_jit_tensor *output
 SGL_JIT_API sgl_jit_status sgl_jit_dsv3_fused_a_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a,
                                                      const sgl_jit_tensor *mat_b, void *stream, char *message,
                                                      size_t message_size);
+
+/* output[b, m, n] = A_scale * B_scale * sum over k of A[b, m, k] * B[b, k, n], through cuBLASLt, as the deleted kernel.
+ *
+ *   output   [batch, m, n]  bfloat16 or float16, row-major, packed (strides m * n, n, 1)
+ *   A        [batch, m, k]  float8_e4m3fn or float8_e5m2, row-major, packed (strides m * k, k, 1)
+ *   B        [batch, k, n]  float8_e4m3fn or float8_e5m2, each matrix column-major, packed (strides k * n, 1, k): the
+ *                           transposed view of contiguous [batch, n, k] weights. Not e5m2 if A is: cuBLASLt has no such
+ *                           product
+ *   A_scale, B_scale        float32, one element, whatever the number of dimensions; read on the device
+ *
+ * k a positive multiple of 16 and n one of 8, as cuBLASLt's FP8 kernels need (cublasLtMatmul: rows of 16 bytes); all
+ * sizes up to 2^31 - 1; batch and m may be 0 (a no-op). The stride of a dimension of size 1 does not count. All on one
+ * device of compute capability 8.9 or newer; data of output, A and B 16-byte aligned, of the scales 4. output must not
+ * overlap an argument.
+ *
+ * workspace: device memory for cuBLASLt, 256-byte aligned (cublasLtMatmul), workspace_size its bytes, or NULL and 0. A
+ * smaller one leaves cuBLASLt fewer algorithms; the deleted kernel had 32 MiB. It is in use until the work on `stream`
+ * is done: calls that may overlap, on different streams, need one each. Not read on the CPU.
+ *
+ * Accumulation is cuBLASLt's fast one (CUBLASLT_MATMUL_DESC_FAST_ACCUM), as in the deleted kernel: below float32 on
+ * compute capability 9.0. Which algorithm computes, and so the last bits, depends on sizes, alignment, workspace_size
+ * and cuBLASLt's version; sgl_jit_set_batch_invariant and sgl_jit_set_pdl do not change that.
+ *
+ * The first use of a device creates a cuBLASLt handle on it, which allocates and is kept until the process ends. The
+ * first use of a shape asks cuBLASLt for an algorithm and may load its code; the answers for the first 4096 shapes of
+ * the process are remembered, and such a call takes no lock here. Either may come in a stream capture: it is done with
+ * the thread's capture mode relaxed, and where CUDA forbids it all the same the call returns SGL_JIT_ERROR_CAPTURE
+ * and the capture may be lost; call once with the shape before. The graph keeps using the workspace and the scales.
+ *
+ * cuBLASLt 12.0 or newer is found at run time: SGL_JIT_ERROR_NO_CUBLASLT. SGL_JIT_ERROR_UNSUPPORTED also when cuBLASLt
+ * has no algorithm for the product. stream and everything else as above. */
+SGL_JIT_API sgl_jit_status sgl_jit_bmm_fp8(const sgl_jit_tensor *output, const sgl_jit_tensor *A,
+                                           const sgl_jit_tensor *B, const sgl_jit_tensor *A_scale,
+                                           const sgl_jit_tensor *B_scale, void *workspace, size_t workspace_size,
+                                           void *stream, char *message, size_t message_size);
 
 /* --- kernels ahead of their first use --- */
 
