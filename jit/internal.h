@@ -527,8 +527,8 @@ sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_messag
 typedef int cublasStatus_t;
 typedef struct cublasLtContext *cublasLtHandle_t;
 
-/* Descriptors in the caller's memory, as large as in cublasLt.h of CUDA 12 and 13 (cublasLtMatmulDescOpaque_t ...): the
- * library is told the size, and fills in what it knows. */
+/* Descriptors in the caller's memory, as large as in cublasLt.h of CUDA 13 (cublasLtMatmulDescOpaque_t ...): the
+ * library is told the size, and fills in what it knows. In CUDA 12.1 the first one was smaller. */
 struct jit_blas_desc {
   uint64_t data[32];
 };

@@ -56,6 +56,11 @@ struct tried {
   char *path, *problem; /* NULL: none */
 };
 
+struct search {
+  struct tried *tried;
+  size_t count;
+};
+
 struct facts {
   struct tool_library library;
   bool library_found;
@@ -65,8 +70,11 @@ struct facts {
   bool nvrtc_found;
   struct jit_compiler_facts nvrtc;
   char nvrtc_problem[512], builtins_version[32];
-  struct tried *tried;
-  size_t tried_count;
+  struct search nvrtc_search;
+  bool blas_found;
+  struct jit_blas_facts blas;
+  char blas_problem[512];
+  struct search blas_search;
   struct tool_folder folders[JIT_FOLDER_COUNT];
   char *advice[16];
   size_t advice_count;
@@ -88,14 +96,22 @@ __attribute__((format(printf, 2, 3))) static void advise(struct facts *facts, co
 }
 
 static void keep_tried(void *user, const char *place, const char *path, const char *problem) {
-  struct facts *facts = user;
+  struct search *search = user;
   size_t length = path ? strlen(path) : 0;
-  facts->tried = tool_realloc(facts->tried, (facts->tried_count + 1) * sizeof *facts->tried);
+  search->tried = tool_realloc(search->tried, (search->count + 1) * sizeof *search->tried);
   if (problem && path && strncmp(problem, path, length) == 0 && strncmp(problem + length, ": ", 2) == 0)
     problem += length + 2; /* dlerror repeats it */
   if (problem && strcmp(problem, "cannot open shared object file: No such file or directory") == 0)
     problem = "not there";
-  facts->tried[facts->tried_count++] = (struct tried){place, copy(path), copy(problem)};
+  search->tried[search->count++] = (struct tried){place, copy(path), copy(problem)};
+}
+
+static void forget_tried(struct search *search) {
+  for (size_t i = 0; i < search->count; i++) {
+    free(search->tried[i].path);
+    free(search->tried[i].problem);
+  }
+  free(search->tried);
 }
 
 static void look_at_library(struct facts *facts) {
@@ -149,7 +165,7 @@ static void look_at_nvrtc(struct facts *facts) {
   const struct jit_compiler *compiler;
   struct jit_message m = {facts->nvrtc_problem, sizeof facts->nvrtc_problem, NULL};
   int version = facts->driver ? facts->driver->version : 0;
-  facts->nvrtc_found = jit_compiler_search(version, keep_tried, facts, m) == SGL_JIT_OK &&
+  facts->nvrtc_found = jit_compiler_search(version, keep_tried, &facts->nvrtc_search, m) == SGL_JIT_OK &&
                        jit_compiler(version, &compiler, m) == SGL_JIT_OK;
   if (!facts->nvrtc_found) {
     advise(
@@ -180,6 +196,17 @@ static void look_at_nvrtc(struct facts *facts) {
   }
 }
 
+/* Needed by bmm_fp8 alone: where there is none, the line that says so has the remedy. */
+static void look_at_blas(struct facts *facts) {
+  const struct jit_blas *blas;
+  struct jit_message m = {facts->blas_problem, sizeof facts->blas_problem, NULL};
+  int version = facts->driver ? facts->driver->version : 0;
+  facts->blas_found = jit_blas_search(version, keep_tried, &facts->blas_search, m) == SGL_JIT_OK &&
+                      jit_blas(version, &blas, m) == SGL_JIT_OK;
+  if (facts->blas_found)
+    jit_blas_facts(blas, &facts->blas);
+}
+
 static void look_at_folders(struct facts *facts) {
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++) {
     struct tool_folder *folder = &facts->folders[kind];
@@ -207,6 +234,7 @@ static const char *const variables[] = {
     "SGL_KERNEL_JIT_CACHE_DIR",
     "SGL_KERNEL_JIT_PREBUILT_DIR",
     "SGL_KERNEL_JIT_NVRTC",
+    "SGL_KERNEL_JIT_CUBLASLT",
     "SGL_KERNEL_JIT_MONITOR",
     "SGL_KERNEL_JIT_BATCH_INVARIANT",
     "SGL_KERNEL_JIT_PDL_PREFETCH",
@@ -274,6 +302,21 @@ static void line_of(const char *name, bool good, const char *format, ...) {
   putchar('\n');
 }
 
+static void tell_search(const struct search *search) {
+  for (size_t i = 0; i < search->count; i++) {
+    const struct tried *t = &search->tried[i];
+    tool_print(i ? "" : "  tried", PLAIN, 13);
+    tool_print(t->place, PLAIN, 0);
+    printf(": ");
+    tool_print(t->path ? t->path : t->problem, PLAIN, 0);
+    if (t->path) {
+      printf(": ");
+      tool_print(t->problem ? t->problem : "found", t->problem ? PLAIN : GREEN, 0);
+    }
+    putchar('\n');
+  }
+}
+
 static void tell_nvrtc(const struct facts *facts) {
   const struct jit_compiler_facts *n = &facts->nvrtc;
   if (facts->nvrtc_found) {
@@ -289,18 +332,15 @@ static void tell_nvrtc(const struct facts *facts) {
   } else {
     line_of("nvrtc", false, "none: %s", facts->nvrtc_problem);
   }
-  for (size_t i = 0; i < facts->tried_count; i++) {
-    const struct tried *t = &facts->tried[i];
-    tool_print(i ? "" : "  tried", PLAIN, 13);
-    tool_print(t->place, PLAIN, 0);
-    printf(": ");
-    tool_print(t->path ? t->path : t->problem, PLAIN, 0);
-    if (t->path) {
-      printf(": ");
-      tool_print(t->problem ? t->problem : "found", t->problem ? PLAIN : GREEN, 0);
-    }
-    putchar('\n');
-  }
+  tell_search(&facts->nvrtc_search);
+}
+
+static void tell_blas(const struct facts *facts) {
+  if (facts->blas_found)
+    line_of("cublaslt", true, "%s, %s", facts->blas.version, facts->blas.path);
+  else
+    line_of("cublaslt", false, "none: %s", facts->blas_problem);
+  tell_search(&facts->blas_search);
 }
 
 static void tell(const struct facts *facts) {
@@ -323,6 +363,7 @@ static void tell(const struct facts *facts) {
             device->major, device->minor, jit_target_exact(device->major, device->minor).name, device->shared_bytes);
   }
   tell_nvrtc(facts);
+  tell_blas(facts);
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++)
     tool_print_folder(&facts->folders[kind]);
   for (int i = 0, told = 0; i < VARIABLES; i++) {
@@ -345,28 +386,48 @@ static json_t *version_json(int major, int minor) {
   return json_sprintf("%d.%d", major, minor);
 }
 
-static json_t *nvrtc_json(const struct facts *facts) {
-  json_t *value = json_object(), *tried = json_array(), *targets = json_array();
-  const struct jit_compiler_facts *n = &facts->nvrtc;
-  bool found = facts->nvrtc_found;
-  const struct tried *last = facts->tried_count ? &facts->tried[facts->tried_count - 1] : NULL;
-  for (size_t i = 0; i < facts->tried_count; i++) {
+static json_t *tried_json(const struct search *search) {
+  json_t *tried = json_array();
+  for (size_t i = 0; i < search->count; i++) {
     json_t *one = json_object();
-    json_object_set_new(one, "place", tool_json(facts->tried[i].place));
-    json_object_set_new(one, "path", tool_json(facts->tried[i].path));
-    json_object_set_new(one, "problem", tool_json(facts->tried[i].problem));
+    json_object_set_new(one, "place", tool_json(search->tried[i].place));
+    json_object_set_new(one, "path", tool_json(search->tried[i].path));
+    json_object_set_new(one, "problem", tool_json(search->tried[i].problem));
     json_array_append_new(tried, one);
   }
+  return tried;
+}
+
+/* Where a library was found: the search ends there. */
+static const char *place_of(const struct search *search) {
+  return search->count ? search->tried[search->count - 1].place : NULL;
+}
+
+static json_t *blas_json(const struct facts *facts) {
+  json_t *value = json_object();
+  bool found = facts->blas_found;
+  json_object_set_new(value, "version", tool_json(found ? facts->blas.version : NULL));
+  json_object_set_new(value, "path", tool_json(found ? facts->blas.path : NULL));
+  json_object_set_new(value, "place", tool_json(found ? place_of(&facts->blas_search) : NULL));
+  json_object_set_new(value, "problem", tool_json(found ? NULL : facts->blas_problem));
+  json_object_set_new(value, "tried", tried_json(&facts->blas_search));
+  return value;
+}
+
+static json_t *nvrtc_json(const struct facts *facts) {
+  json_t *value = json_object(), *targets = json_array();
+  const struct jit_compiler_facts *n = &facts->nvrtc;
+  bool found = facts->nvrtc_found;
   for (int i = 0; i < n->target_count; i++)
     json_array_append_new(targets, tool_json(n->targets[i].name));
   json_object_set_new(value, "version", found ? version_json(n->major, n->minor) : json_null());
   json_object_set_new(value, "path", tool_json(found ? n->path : NULL));
-  json_object_set_new(value, "place", tool_json(found && last ? last->place : NULL));
+  json_object_set_new(value, "place", tool_json(found ? place_of(&facts->nvrtc_search) : NULL));
   json_object_set_new(value, "builtins_version", tool_json(found && n->builtins[0] ? facts->builtins_version : NULL));
   json_object_set_new(value, "builtins", tool_json(found && n->builtins[0] ? n->builtins : NULL));
   json_object_set_new(value, "targets", targets);
   json_object_set_new(value, "problem", tool_json(found ? NULL : facts->nvrtc_problem));
-  json_object_set_new(value, "tried", tried);
+  json_object_set_new(value, "tried", tried_json(&facts->nvrtc_search));
   return value;
 }
 
@@ -414,6 +475,7 @@ static void tell_json(const struct facts *facts) {
   json_object_set_new(value, "driver", driver_json(facts));
   json_object_set_new(value, "devices", devices_json(facts));
   json_object_set_new(value, "nvrtc", nvrtc_json(facts));
+  json_object_set_new(value, "cublaslt", blas_json(facts));
   json_object_set_new(value, "folders", folders);
   json_object_set_new(value, "environment", set);
   json_object_set_new(value, "advice", advice);
@@ -425,17 +487,15 @@ int tool_info(const struct tool_options *options) {
   look_at_library(&facts);
   look_at_driver(&facts);
   look_at_nvrtc(&facts);
+  look_at_blas(&facts);
   look_at_folders(&facts);
   look_at_environment(&facts);
   look_at_values(&facts);
   (options->format == FORMAT_JSON ? tell_json : tell)(&facts);
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++)
     tool_close_folder(&facts.folders[kind]);
-  for (size_t i = 0; i < facts.tried_count; i++) {
-    free(facts.tried[i].path);
-    free(facts.tried[i].problem);
-  }
-  free(facts.tried);
+  forget_tried(&facts.nvrtc_search);
+  forget_tried(&facts.blas_search);
   for (size_t i = 0; i < facts.advice_count; i++)
     free(facts.advice[i]);
   return STATUS_OK;

@@ -967,6 +967,41 @@ def test_info_on_the_search_for_nvrtc():
         contains(text, "by name: libnvrtc.so.12: found")
 
 
+def test_info_on_cublaslt():
+    with Place().no_nvrtc() as p:
+        fake = str(FAKES / "fake_cublaslt.so")
+        facts, text = info(p, SGL_KERNEL_JIT_CUBLASLT=fake)
+        equal(facts["cublaslt"], {"version": "13.1.0", "path": fake, "place": "SGL_KERNEL_JIT_CUBLASLT", "problem": None,
+                                  "tried": [{"place": "SGL_KERNEL_JIT_CUBLASLT", "path": fake, "problem": None}]})
+        contains(text, f"cublaslt     13.1.0, {fake}\n  tried      SGL_KERNEL_JIT_CUBLASLT: {fake}: found\n")
+        facts, text = info(p, SGL_KERNEL_JIT_CUBLASLT="/nowhere/libcublasLt.so.13")
+        equal((facts["cublaslt"]["version"], facts["cublaslt"]["path"], facts["cublaslt"]["place"]), (None, None, None))
+        contains(facts["cublaslt"]["problem"], "SGL_KERNEL_JIT_CUBLASLT names no usable library: /nowhere/libcublasLt.so.13: ")
+        contains(text, "cublaslt     none: SGL_KERNEL_JIT_CUBLASLT names no usable library")
+        # the driver's major version comes first, and a damaged file is passed by
+        shutil.copy(fake, p.path / "libcublasLt.so.12")
+        (p.path / "libcublasLt.so.13").write_text("no library")
+        found = info(p, LD_LIBRARY_PATH=str(p.path))[0]["cublaslt"]
+        equal((found["path"], found["place"]), (f"{p.path}/libcublasLt.so.12", "by name"))
+        equal([t["path"] for t in found["tried"] if t["place"] == "by name"], ["libcublasLt.so.13", "libcublasLt.so.12"])
+        variant(p.path / "old.so", "fake_cublaslt", {"version": "110803"})
+        problem = info(p, SGL_KERNEL_JIT_CUBLASLT=str(p.path / "old.so"))[0]["cublaslt"]["problem"]
+        equal(problem, f"cuBLASLt 11.8.3 ({p.path}/old.so) is too old, 12.0 is needed")
+
+
+def test_info_finds_cublaslt_in_wheels():
+    """Beside the CUDA runtime that a program has loaded: in one folder for CUDA 13, each in its own for CUDA 12."""
+    for runtime, library in (("nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcublasLt.so.13"),
+                             ("nvidia/cuda_runtime/lib/libcudart.so.12", "nvidia/cublas/lib/libcublasLt.so.12")):
+        with Place().no_nvrtc() as p:
+            for path in (runtime, library):
+                (p.path / path).parent.mkdir(parents=True, exist_ok=True)
+            compile_c(p.path / runtime, "int nothing;\n")
+            shutil.copy(FAKES / "fake_cublaslt.so", p.path / library)
+            found = info(p, LD_PRELOAD=str(p.path / runtime))[0]["cublaslt"]
+            equal((os.path.realpath(found["path"]), found["place"]), (str(p.path / library), "beside the CUDA runtime"))
+
+
 def test_info_on_old_and_damaged_compilers():
     with Place() as p:
         p.env["SGL_KERNEL_JIT_NVRTC"] = str(p.path / "libnvrtc.so.12")
