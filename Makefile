@@ -7,6 +7,7 @@
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
+#   make wheel        the Python package, build/wheel/sgl_kernel_compat-*.whl
 #   make install      PREFIX=/usr/local DESTDIR=
 #   make deps         install what is missing; all of the above do it themselves
 #   make tests        build the test programs without running them
@@ -101,7 +102,7 @@ SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))
                 $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS)
 
-GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c)
+GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi)
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
 BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit
@@ -175,6 +176,27 @@ $(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson libelf) -lpthread -ldl -lm
 
+# --- Python -----------------------------------------------------------------------------------------------------------
+
+# Laid out anew each time: Python sources, the generated modules, and the libraries without their debug information.
+WHEEL := $(B)/wheel/built
+PYTHON_SOURCES := $(shell find shim/python -type f ! -name '*.pyc')
+.PHONY: wheel
+wheel: $(WHEEL)
+	@ls $(B)/wheel/*.whl
+$(WHEEL): $(PYTHON_SOURCES) LICENSE $(B)/gen/compat_catalog.py $(B)/gen/compat_old.pyi $(LIBS) Makefile
+	$(if $(SAN)$(COV),$(error the wheel takes the plain build))
+	@rm -rf $(B)/wheel && mkdir -p $(B)/wheel/source
+	@cp -r shim/python/. LICENSE $(B)/wheel/source
+	@cp $(B)/gen/compat_catalog.py $(B)/wheel/source/sgl_kernel_compat/_catalog.py
+	@cp $(B)/gen/compat_old.pyi $(B)/wheel/source/sgl_kernel_compat/old.pyi
+	@for p in jit compat; do echo '__version__ = "$(VERSION)"' >$(B)/wheel/source/sgl_kernel_$$p/_version.py || exit 1; done
+	@mkdir -p $(B)/wheel/source/sgl_kernel_jit/lib
+	@for l in jit compat; do strip --strip-unneeded -o $(B)/wheel/source/sgl_kernel_jit/lib/libsgl_kernel_$$l.so.$(SOVERSION) $(B)/lib/libsgl_kernel_$$l.so || exit 1; done
+	$(call Q,WHEEL)PYTHONPATH=$(abspath $(BUILD))/deps/sdist-tools $(PYTHON) -m pip --disable-pip-version-check wheel -q --no-index --no-deps \
+	  --no-build-isolation --no-cache-dir -w $(B)/wheel $(B)/wheel/source
+	@touch $@
+
 # Static archives for the unit tests, which reach private functions.
 $(B)/lib/jit.a: $(JIT_OBJS)
 $(B)/lib/shim.a: $(SHIM_OBJS)
@@ -227,7 +249,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
 .PHONY: tests check run gpu-check gpu-bench plot
-tests: all $(UNIT) $(FAKES)
+tests: all $(UNIT) $(FAKES) $(if $(SAN)$(COV),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
 	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan

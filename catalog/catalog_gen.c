@@ -426,6 +426,117 @@ static void write_prelude(FILE *out, const struct catalog *catalog, const char *
   fputs("    \"\";\nconst size_t cxx_prelude_size = sizeof cxx_prelude - 1;\n", out);
 }
 
+/* --- compat_catalog.py ----------------------------------------------------------------------------------------------
+ */
+
+/* A Python string literal in UTF-8. NULL gives None. */
+static void python_literal(FILE *out, const char *text) {
+  if (!text) {
+    fputs("None", out);
+    return;
+  }
+  fputc('"', out);
+  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+    if (*at == '"' || *at == '\\')
+      fprintf(out, "\\%c", *at);
+    else if (*at < ' ' || *at == 0x7f)
+      fprintf(out, "\\x%02x", *at);
+    else
+      fputc(*at, out);
+  }
+  fputc('"', out);
+}
+
+static void python_item(FILE *out, const char *key, const char *text) {
+  fprintf(out, "\"%s\": ", key);
+  python_literal(out, text);
+  fputs(", ", out);
+}
+
+/* A route whose function takes an old call: what python: true promises, or a function of another library that has all
+ * the old parameters under their names. */
+static bool route_takes_old_calls(const struct catalog_route *route) {
+  if (route->kind != CATALOG_ROUTE_LIBRARY || !route->arguments_count)
+    return route->python;
+  for (unsigned i = 0; i < route->arguments_count; i++)
+    if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)
+      return route->python;
+  return true;
+}
+
+static void write_python(FILE *out, const struct catalog *catalog, const char *prelude) {
+  (void)prelude;
+  char advice[1000];
+  banner(out, "# ", "");
+  fputs("# What the Python package knows of the catalog.\nPACKAGE = ", out);
+  python_literal(out, catalog->library.package);
+  fputs("\n\n# id -> facts of the Python export. routes: (kind, module, name, from, until), best first, only those "
+        "that take "
+        "an old call.\nSYMBOLS = {\n",
+        out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON);
+    if (!shim_knows(symbol) || !removal || !symbol->python_count)
+      continue;
+    fputs("    ", out);
+    python_literal(out, symbol->id);
+    fputs(": {", out);
+    python_item(out, "signature", symbol->python_signature);
+    python_item(out, "advice", catalog_advice(symbol, advice, sizeof advice));
+    python_item(out, "change", removal->change);
+    python_item(out, "last_with", removal->last_with);
+    python_item(out, "first_without", removal->first_without);
+    fputs("\"routes\": (", out);
+    for (unsigned r = 0; r < symbol->routes_count; r++) {
+      static const char *const kinds[] = {"jit", "sglang", "library", "none"};
+      const struct catalog_route *route = &symbol->routes[r];
+      if (!route_takes_old_calls(route))
+        continue;
+      const char *const fields[] = {kinds[route->kind], route->module, route->name, route->from, route->until};
+      fputc('(', out);
+      for (int f = 0; f < 5; f++) {
+        python_literal(out, fields[f]);
+        fputs(", ", out);
+      }
+      fputs("), ", out);
+    }
+    fputs(")},\n", out);
+  }
+  fputs("}\n\n# (module, attribute) -> id: every place from which a name could be imported.\nPLACES = {\n", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    if (!shim_knows(symbol) || !catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON))
+      continue;
+    for (unsigned p = 0; p < symbol->python_count; p++) {
+      fputs("    (", out);
+      python_literal(out, symbol->python[p].module);
+      fputs(", ", out);
+      python_literal(out, symbol->python[p].name);
+      fputs("): ", out);
+      python_literal(out, symbol->id);
+      fputs(",\n", out);
+    }
+  }
+  fputs("}\n", out);
+}
+
+/* A stub for type checkers, PEP 702: the names that this project has the kernel of, under their old signatures. */
+static void write_python_stub(FILE *out, const struct catalog *catalog, const char *prelude) {
+  (void)prelude;
+  char advice[1000];
+  banner(out, "# ", "");
+  fputs("from typing import Optional\n\nimport torch\nfrom typing_extensions import deprecated\n", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    if (!shim_knows(symbol) || !symbol->python_count || !catalog_jit_route(symbol))
+      continue;
+    fputs("\n@deprecated(", out);
+    python_literal(out, catalog_advice(symbol, advice, sizeof advice));
+    fprintf(out, ")\ndef %s%s: ...\n", symbol->python[0].name, symbol->python_signature);
+  }
+}
+
 /* --- all of them ----------------------------------------------------------------------------------------------------
  */
 
@@ -434,7 +545,8 @@ static const struct {
   void (*write)(FILE *out, const struct catalog *catalog, const char *prelude);
 } outputs[] = {
     {"catalog_builtin.c", write_builtin},  {"compat_table.h", write_table_header}, {"compat_table.c", write_table},
-    {"compat_exports.map", write_exports}, {"cxx_prelude.c", write_prelude},
+    {"compat_exports.map", write_exports}, {"cxx_prelude.c", write_prelude},       {"compat_catalog.py", write_python},
+    {"compat_old.pyi", write_python_stub},
 };
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 

@@ -13,8 +13,9 @@ static const char help[] =
     "       sgl-catalog generate FILE DIR\n"
     "\n"
     "lint      prove each catalog; prints one summary line a file\n"
-    "generate  lint FILE and write catalog_builtin.c, compat_table.c, compat_table.h, compat_exports.map and\n"
-    "          cxx_prelude.c into the existing folder DIR; prelude.h.in is taken from beside FILE; prints nothing\n"
+    "generate  lint FILE and write catalog_builtin.c, compat_catalog.py, compat_old.pyi, compat_table.c,\n"
+    "          compat_table.h, compat_exports.map and cxx_prelude.c into the existing folder DIR; prelude.h.in is\n"
+    "          taken from beside FILE; prints nothing\n"
     "\n"
     "catalog/schema.md describes the format of a catalog. Faults go to standard error as FILE:LINE: what.\n"
     "Exit status: 0 done, 1 a catalog is broken or a file cannot be read or written, 2 wrong command line.\n";

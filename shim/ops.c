@@ -1,4 +1,5 @@
-/* The deleted torch operators, registered and implemented in C. */
+/* The torch operators, registered and implemented in C: the deleted ones of sgl_kernel, which warn, and the same
+ * kernels under their supported names, torch.ops.sgl_kernel_jit.NAME, which do not. */
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/serve.h"
 #include "shim/throw.h"
@@ -34,6 +35,7 @@ static bool open_stack(const uint64_t *stack, uint64_t arguments, uint64_t resul
   return true;
 }
 
+/* site: of the call of a deprecated operator, which warns; NULL for the others. */
 static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
                 const void *site) {
   int saved = errno;
@@ -45,7 +47,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not 3 for 0",
              serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results);
   } else {
-    ok = warn_call(SGL_COMPAT_CALL_OPERATOR, kernel, site, message, sizeof message) &&
+    ok = (!site || warn_call(SGL_COMPAT_CALL_OPERATOR, kernel, site, message, sizeof message)) &&
          serve_run(torch, kernel, tensors, message, sizeof message);
     take(torch, tensors);
   }
@@ -62,6 +64,14 @@ static void dsv3_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t resu
   run(SERVE_DSV3_FUSED_A_GEMM, stack, arguments, results, __builtin_return_address(0));
 }
 
+static void jit_router_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  run(SERVE_DSV3_ROUTER_GEMM, stack, arguments, results, NULL);
+}
+
+static void jit_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  run(SERVE_DSV3_FUSED_A_GEMM, stack, arguments, results, NULL);
+}
+
 /* A tensor on the meta device has no data: the operators only fill their output, so nothing is left to do. */
 static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
   int saved = errno;
@@ -73,21 +83,27 @@ static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
+enum space { SPACE_OLD, SPACE_JIT, SPACE_COUNT };
+
 static struct {
-  torch_boxed *boxed;
-  _Atomic sgl_compat_op_state state;
-} served[SERVE_COUNT] = {
-    [SERVE_DSV3_ROUTER_GEMM] = {.boxed = dsv3_router_gemm},
-    [SERVE_DSV3_FUSED_A_GEMM] = {.boxed = dsv3_fused_a_gemm},
+  const char *name;
+  torch_boxed *boxed[SERVE_COUNT];
+  _Atomic sgl_compat_op_state state[SERVE_COUNT];
+} spaces[SPACE_COUNT] = {
+    [SPACE_OLD] =
+        {.name = COMPAT_OP_NAMESPACE,
+         .boxed = {[SERVE_DSV3_ROUTER_GEMM] = dsv3_router_gemm, [SERVE_DSV3_FUSED_A_GEMM] = dsv3_fused_a_gemm}},
+    [SPACE_JIT] = {.name = "sgl_kernel_jit",
+                   .boxed = {[SERVE_DSV3_ROUTER_GEMM] = jit_router_gemm, [SERVE_DSV3_FUSED_A_GEMM] = jit_fused_a_gemm}},
 };
 
 /* Torch 2.10's entry wants the version of the C ABI that the kernel was written for: major, minor and patch in the top
  * three bytes. */
 #define TORCH_ABI_2_10 UINT64_C(0x020a000000000000)
 
-static bool add_kernel(const struct torch_abi *torch, const char *key, const char *name, torch_boxed *boxed,
-                       void **library) {
-  if (torch->library_init_impl(COMPAT_OP_NAMESPACE, key, __FILE__, __LINE__, library) != 0) {
+static bool add_kernel(const struct torch_abi *torch, const char *space, const char *key, const char *name,
+                       torch_boxed *boxed, void **library) {
+  if (torch->library_init_impl(space, key, __FILE__, __LINE__, library) != 0) {
     *library = NULL;
     return false;
   }
@@ -104,29 +120,28 @@ static const char *schema_of(const char *name) {
 
 /* The library objects of what was registered are kept for ever: deleting one takes the operator back, and Python code
  * that has looked it up then crashes. Those of a registration that failed are deleted. */
-static sgl_compat_status register_locked(const struct torch_abi *torch, enum serve_kernel kernel, char *message,
-                                         size_t message_size) {
-  const char *name = serve_name(kernel);
+static sgl_compat_status register_locked(const struct torch_abi *torch, enum space space, enum serve_kernel kernel,
+                                         char *message, size_t message_size) {
+  const char *name = serve_name(kernel), *in = spaces[space].name;
   void *library = NULL;
-  if (torch->library_init_fragment(COMPAT_OP_NAMESPACE, __FILE__, __LINE__, &library) != 0) {
-    snprintf(message, message_size, "torch cannot extend the namespace " COMPAT_OP_NAMESPACE "%s",
-             torch_abi_what(torch).text);
+  if (torch->library_init_fragment(in, __FILE__, __LINE__, &library) != 0) {
+    snprintf(message, message_size, "torch cannot extend the namespace %s%s", in, torch_abi_what(torch).text);
     return SGL_COMPAT_ERROR_REGISTRATION;
   }
   /* No function of torch tells whether an operator exists. A schema that torch has already is refused, and ours has no
    * other fault that could be refused. */
   if (torch->library_def(library, schema_of(name)) != 0) {
     torch->delete_library_object(library);
-    atomic_store(&served[kernel].state, SGL_COMPAT_OP_ALREADY_DEFINED);
+    atomic_store(&spaces[space].state[kernel], SGL_COMPAT_OP_ALREADY_DEFINED);
     return SGL_COMPAT_OK;
   }
   static const char *const keys[] = {"CUDA", "CPU", "Meta"};
   void *kernels[3];
   for (int i = 0; i < 3; i++) {
-    bool added = add_kernel(torch, keys[i], name, i == 2 ? do_nothing : served[kernel].boxed, &kernels[i]);
+    bool added = add_kernel(torch, in, keys[i], name, i == 2 ? do_nothing : spaces[space].boxed[kernel], &kernels[i]);
     if (added)
       continue;
-    snprintf(message, message_size, "torch refuses the %s kernel of " COMPAT_OP_NAMESPACE "::%s%s", keys[i], name,
+    snprintf(message, message_size, "torch refuses the %s kernel of %s::%s%s", keys[i], in, name,
              torch_abi_what(torch).text);
     for (; i >= 0; i--)
       if (kernels[i])
@@ -134,11 +149,11 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum ser
     torch->delete_library_object(library);
     return SGL_COMPAT_ERROR_REGISTRATION;
   }
-  atomic_store(&served[kernel].state, SGL_COMPAT_OP_REGISTERED);
+  atomic_store(&spaces[space].state[kernel], SGL_COMPAT_OP_REGISTERED);
   return SGL_COMPAT_OK;
 }
 
-static sgl_compat_status register_one(enum serve_kernel kernel, char *message, size_t message_size) {
+static sgl_compat_status register_one(enum space space, enum serve_kernel kernel, char *message, size_t message_size) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   int saved = errno;
   const struct torch_abi *torch = torch_abi_get();
@@ -152,24 +167,32 @@ static sgl_compat_status register_one(enum serve_kernel kernel, char *message, s
     status = SGL_COMPAT_ERROR_TORCH_TOO_OLD;
   } else {
     pthread_mutex_lock(&lock);
-    if (atomic_load(&served[kernel].state) == SGL_COMPAT_OP_UNREGISTERED)
-      status = register_locked(torch, kernel, message, message_size);
+    if (atomic_load(&spaces[space].state[kernel]) == SGL_COMPAT_OP_UNREGISTERED)
+      status = register_locked(torch, space, kernel, message, message_size);
     pthread_mutex_unlock(&lock);
   }
   errno = saved;
   return status;
 }
 
-sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size) {
+static sgl_compat_status register_all(enum space space, char *message, size_t message_size) {
   sgl_compat_status first = SGL_COMPAT_OK; /* that failed: the others are tried all the same */
   for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
     bool failed = first != SGL_COMPAT_OK;
     sgl_compat_status status =
-        register_one((enum serve_kernel)kernel, failed ? NULL : message, failed ? 0 : message_size);
+        register_one(space, (enum serve_kernel)kernel, failed ? NULL : message, failed ? 0 : message_size);
     if (!failed)
       first = status;
   }
   return first;
+}
+
+sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size) {
+  return register_all(SPACE_OLD, message, message_size);
+}
+
+sgl_compat_status sgl_compat_register_jit_ops(char *message, size_t message_size) {
+  return register_all(SPACE_JIT, message, message_size);
 }
 
 static int index_of(const char *name) {
@@ -182,7 +205,7 @@ static int index_of(const char *name) {
 sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size) {
   int kernel = index_of(name);
   if (kernel < SERVE_COUNT)
-    return register_one((enum serve_kernel)kernel, message, message_size);
+    return register_one(SPACE_OLD, (enum serve_kernel)kernel, message, message_size);
   snprintf(message, message_size, "sgl_compat_register_op: no operator \"%s\" here; sgl_compat_op_name lists them",
            name ? name : "(null)");
   return SGL_COMPAT_ERROR_INVALID_ARGUMENT;
@@ -194,5 +217,5 @@ const char *sgl_compat_op_name(size_t index) {
 
 sgl_compat_op_state sgl_compat_get_op_state(const char *name) {
   int kernel = index_of(name);
-  return kernel < SERVE_COUNT ? atomic_load(&served[kernel].state) : SGL_COMPAT_OP_UNREGISTERED;
+  return kernel < SERVE_COUNT ? atomic_load(&spaces[SPACE_OLD].state[kernel]) : SGL_COMPAT_OP_UNREGISTERED;
 }

@@ -12,7 +12,7 @@ import argparse, concurrent.futures, os, pathlib, re, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent
 CLOSING = re.compile(r"(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
-MODULES = ("catalog", "jit", "shim", "scanner", "product")
+MODULES = ("catalog", "jit", "shim", "scanner", "product", "python")
 FOREIGN = ("jit/test_nvrtc",)  # its time goes into NVRTC, where sanitizers see nothing
 LIMIT_S = 1200  # the slowest suite is the cases under sanitizers
 

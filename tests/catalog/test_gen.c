@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const outputs[] = {"catalog_builtin.c", "compat_exports.map", "compat_table.c", "compat_table.h",
-                                      "cxx_prelude.c"};
+static const char *const outputs[] = {"catalog_builtin.c", "compat_catalog.py", "compat_exports.map", "compat_old.pyi",
+                                      "compat_table.c",    "compat_table.h",    "cxx_prelude.c"};
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 static const char prelude[] = "first line\nlast \"line\"\n";
 
@@ -204,6 +204,22 @@ static void contents(void) {
   UNIT_CONTAINS(table, "there is no replacement: sglang dropped QServe quantization altogether.");
   CU_ASSERT_PTR_NULL(strstr(table, "\"silu_and_mul\"")); /* planned: the shim has nothing to do with it */
   free(table);
+  char *python = read_output(folder, "compat_catalog.py");
+  UNIT_CONTAINS(python, "PACKAGE = \"sgl_kernel\"\n");
+  UNIT_CONTAINS(python, "(\"sgl_kernel.gemm\", \"dsv3_router_gemm\"): \"dsv3_router_gemm\",\n");
+  UNIT_CONTAINS(python, "\"change\": \"#31202\", \"last_with\": \"0.4.5\", \"first_without\": \"0.4.6\", "
+                        "\"routes\": ((\"library\", \"flashinfer\", \"bmm_fp8\", None, None, ), )},\n");
+  /* Reordered, other defaults: no route takes the old call. */
+  const char *refused = strstr(python, "    \"moe_fused_gate\": {");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(refused);
+  CU_ASSERT(strncmp(strstr(refused, "\"routes\": "), "\"routes\": ()},\n", 15) == 0);
+  CU_ASSERT_PTR_NULL(strstr(python, "\"silu_and_mul\""));
+  free(python);
+  python = read_output(folder, "compat_old.pyi");
+  UNIT_CONTAINS(python,
+                "\n@deprecated(\"use sgl_kernel_jit.dsv3_fused_a_gemm\")\ndef dsv3_fused_a_gemm(mat_a: torch.Tensor, "
+                "mat_b: torch.Tensor, output: Optional[torch.Tensor] = None) -> torch.Tensor: ...\n");
+  free(python);
   char *text = read_output(folder, "cxx_prelude.c");
   UNIT_CONTAINS(text, "const char cxx_prelude[] =\n    \"first line\\n\"\n    \"last \\\"line\\\"\\n\"\n    \"\";\n");
   free(text);
@@ -219,6 +235,10 @@ static void escapes(void) {
   UNIT_CONTAINS(text, ".summary = \"Says \\\"what\\?\\?/\\\", then a backslash \\\\ and an umlaut \\303\\274.\", ");
   UNIT_CONTAINS(text,
                 ".op_namespace = \"\", .cxx_header = \"\", .releases = library0_releases, .releases_count = 2, }");
+  free(text);
+  text = read_output(folder, "compat_catalog.py");
+  UNIT_CONTAINS(text, "\"signature\": \"(x, /, y: str = 'a, b', *, z: dict[str, int] = {'k': 1}) -> None\", ");
+  UNIT_CONTAINS(text, "\"routes\": ()}"); /* y has no counterpart */
   free(text);
   catalog_free(catalog);
   drop_folder(folder);

@@ -79,6 +79,24 @@ static void one(void) {
   world_child(registers_one);
 }
 
+/* The supported operators: whatever an old wheel has, and independent of the deleted ones. */
+static void registers_jit(void) {
+  struct fake_state *state = world_torch("fake_torch");
+  EXPECT(sgl_compat_register_jit_ops(NULL, 0) == SGL_COMPAT_OK);
+  EXPECT(state->libraries_count == 8 && deleted(state) == 0);
+  for (int i = 0; i < state->libraries_count; i++)
+    EXPECT(strcmp(state->libraries[i].space, "sgl_kernel_jit") == 0);
+  EXPECT(sgl_compat_register_jit_ops(NULL, 0) == SGL_COMPAT_OK);
+  EXPECT(state->libraries_count == 8);
+  EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_UNREGISTERED);
+  state->defined_before = 1;
+  EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
+  EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_ALREADY_DEFINED);
+}
+static void jit_namespace(void) {
+  world_child(registers_jit);
+}
+
 static void old_wheel_first(void) {
   struct fake_state *state = world_torch("fake_torch");
   state->defined_before = 1;
@@ -383,6 +401,7 @@ static void table(void) {
 static const struct unit_test tests[] = {
     {"registered", registered},
     {"one", one},
+    {"jit_namespace", jit_namespace},
     {"already_defined", already_defined},
     {"failures", failures},
     {"unavailable", unavailable},

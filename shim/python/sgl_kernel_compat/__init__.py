@@ -1,0 +1,22 @@
+"""sgl_kernel_compat: the names that sgl_kernel deleted, kept working on an installed sgl_kernel.
+
+Importing this (or torch, through the entry point torch.backends) is all: from then on
+
+    from sgl_kernel import X, from sgl_kernel.gemm import X, sgl_kernel.X, torch.ops.sgl_kernel.X
+
+find the deleted names. A name that the installed sgl_kernel has is left alone. Environment:
+
+    SGL_KERNEL_COMPAT       0: do nothing; standalone: provide the module sgl_kernel too, where none is installed
+    SGL_KERNEL_COMPAT_WARN  off | once: no warnings, or one for each name and call site (default)
+
+sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
+import os
+
+from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelDeprecationWarning, SglKernelImportError
+from sgl_kernel_compat._imports import install
+from sgl_kernel_compat._version import __version__
+
+__all__ = ["SglKernelAttributeError", "SglKernelDeprecationWarning", "SglKernelImportError", "install"]
+
+if os.environ.get("SGL_KERNEL_COMPAT") != "0":
+    install(standalone=os.environ.get("SGL_KERNEL_COMPAT") == "standalone")

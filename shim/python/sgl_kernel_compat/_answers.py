@@ -1,0 +1,140 @@
+"""What a deleted name is now: this project's kernel, the function that the catalog routes to, or an error with advice."""
+import importlib, sys
+
+from sgl_kernel_compat import _warn
+from sgl_kernel_compat._catalog import PACKAGE, PLACES, SYMBOLS
+from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportError
+
+_found = {}  # id -> function: all places of a name give one object
+
+
+class _Gone(Exception):
+    """This answer cannot be had; the text says why."""
+
+
+def warning_text(name, symbol):
+    facts = SYMBOLS[symbol]
+    return f"{name} is deprecated, {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}): {facts['advice']}"
+
+
+def _gone_text(name, symbol, why):
+    facts = SYMBOLS[symbol]
+    return (f"{name} is gone: {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}), the last release with it is "
+            f"{facts['last_with']}; {facts['advice']}" + "".join(f"; {reason}" for reason in dict.fromkeys(why)))
+
+
+def why_not_jit():
+    """Why the kernels of this project certainly cannot run in this process; "" when they may."""
+    try:
+        import torch, sgl_kernel_jit
+    except ImportError as e:
+        return str(e)
+    if torch.version.cuda is None and sgl_kernel_jit.get_backend() != "reference":
+        return "sgl_kernel_jit needs CUDA, and this torch is built without"
+    return ""
+
+
+def _release(text):
+    """A release number of PEP 440's subset as something that compares; the local part does not count."""
+    import re
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)*)(?:(a|b|rc)(\d+))?(?:\.post(\d+))?(?:\.dev(\d+))?(?:\+.*)?", text)
+    if not match:
+        raise _Gone(f"{text!r} is no release number")
+    number, pre, pre_number, post, dev = match.groups()
+    parts = [int(part) for part in number.split(".")]
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    early = {"a": 1, "b": 2, "rc": 3}.get(pre, 0 if dev and not post else 4)
+    return parts, early, int(pre_number or 0), int(post) if post else -1, int(dev is None), int(dev or 0)
+
+
+def _adapter(symbol, target):
+    """A function with the old signature that calls target by keywords."""
+    import __future__, ast
+
+    tree = ast.parse(f"def {symbol}{SYMBOLS[symbol]['signature']}: pass")
+    function = tree.body[0]
+    names = [a.arg for a in function.args.posonlyargs + function.args.args + function.args.kwonlyargs]
+    function.body = ast.parse(f"return _target({', '.join(f'{name}={name}' for name in names)})").body
+    module = max((module for (module, _), of in PLACES.items() if of == symbol), key=len)
+    scope = {"_target": target, "__name__": module}
+    if "torch" in sys.modules:  # defaults such as torch.bfloat16
+        scope["torch"] = sys.modules["torch"]
+    # Annotations stay text: they name types that need not be here.
+    exec(compile(ast.fix_missing_locations(tree), f"<{__name__}>", "exec", __future__.annotations.compiler_flag, True), scope)
+    scope[symbol].__doc__ = f"{PACKAGE}'s deleted {symbol}. {SYMBOLS[symbol]['advice']}."
+    return scope[symbol]
+
+
+def _follow(symbol, kind, module, name, since, until):
+    if kind == "jit":
+        why = why_not_jit()
+        if why:
+            raise _Gone(why)
+    elif kind == "sglang":
+        from importlib import metadata  # slow to import
+
+        try:
+            installed = metadata.version("sglang")
+        except metadata.PackageNotFoundError:
+            raise _Gone("sglang is not installed") from None
+        release = _release(installed)
+        if release < _release(since) or (until and release >= _release(until)):
+            raise _Gone(f"the installed sglang {installed} has no {module}.{name}")
+    try:
+        target = getattr(importlib.import_module(module), name)
+    except Exception as e:  # whatever a foreign module fails with
+        raise _Gone(f"{module}.{name} cannot be imported: {type(e).__name__}: {e}") from None
+    # A route of sglang is one whose function takes the old call as it is; others may have more parameters, elsewhere.
+    return target if kind == "sglang" else _adapter(symbol, target)
+
+
+def find(symbol):
+    """The function that answers for a name. Raises _Gone with all reasons."""
+    if symbol in _found:
+        return _found[symbol]
+    why = []
+    for route in SYMBOLS[symbol]["routes"]:
+        try:
+            return _found.setdefault(symbol, _follow(symbol, *route))
+        except _Gone as gone:
+            why.append(str(gone))
+    raise _Gone(*why)
+
+
+def may_have(symbol):
+    """Could a route lead somewhere? Imports nothing but the kernels of this project."""
+    from importlib.util import find_spec
+
+    for kind, module, *_ in SYMBOLS[symbol]["routes"]:
+        if kind == "jit":
+            if not why_not_jit():
+                return True
+        elif find_spec(module.partition(".")[0]):
+            return True
+    return False
+
+
+def _is_from_import(frame):
+    """Is the frame at the second half of `from module import name`?"""
+    import opcode
+
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+
+
+def answer(module, name, symbol, frame):
+    """The value of module.name, asked for by frame. Never inside a traced call: only access warns."""
+    try:
+        found = find(symbol)
+    except _Gone as gone:
+        text = _gone_text(f"{module}.{name}", symbol, gone.args)
+        if _is_from_import(frame):
+            raise SglKernelImportError(text, name=module) from None
+        raise SglKernelAttributeError(text) from None
+    # `from package import name` first asks whether the name is there.
+    if frame.f_code.co_name != "_handle_fromlist":
+        user = _warn.user_frame(frame)
+        if user is not None:
+            _warn.warn(f"{module}.{name}", warning_text(f"{module}.{name}", symbol), user)
+    return found

@@ -1,0 +1,138 @@
+"""Puts the deleted names onto sgl_kernel and its modules, whichever distribution they come from.
+
+A module gets a __getattr__ (PEP 562) after its own code has run, so that what it has itself stays in charge. A finder at
+the front of sys.meta_path sees the modules being loaded; what has been loaded before is served at once."""
+import importlib, importlib.machinery, sys
+
+from sgl_kernel_compat import _answers
+from sgl_kernel_compat._catalog import PACKAGE, PLACES
+
+MODULES = {}  # module -> {attribute: id}
+for (_module, _name), _id in PLACES.items():
+    MODULES.setdefault(_module, {})[_name] = _id
+
+_standalone = False
+_unfinished = False  # sgl_kernel was being loaded when we came, so nobody tells us when it is done
+
+
+def _is_loading(module):
+    return getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def provide(module, place):
+    """Give a module a __getattr__ that knows the names of `place`. The module's own one is asked first."""
+    names, own = MODULES[place], module.__dict__.get("__getattr__")
+    if getattr(own, "of_sgl_kernel_compat", False):
+        return
+
+    def __getattr__(name):
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError:
+                if name not in names:
+                    raise
+        if name not in names or _is_loading(module):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return _answers.answer(module.__name__, name, names[name], sys._getframe(1))
+
+    __getattr__.of_sgl_kernel_compat = True
+    module.__getattr__ = __getattr__
+
+
+def _has_python_name(name):
+    return any(name in vars(sys.modules[module]) for module in MODULES if module in sys.modules)
+
+
+def _register_operators():
+    if "torch" not in sys.modules:
+        return  # its import brings us here again
+    from sgl_kernel_compat import _operators  # needs ctypes, which costs time
+
+    _operators.register(_has_python_name)
+
+
+def _adopt(module):
+    """A module's own code has run."""
+    global _unfinished
+    provide(module, module.__name__)
+    # The package loads its library before its Python modules, so after sgl_kernel.gemm the operators are there, too.
+    if module.__name__ == PACKAGE or (_unfinished and module.__name__ == f"{PACKAGE}.gemm"):
+        _unfinished = False
+        _register_operators()
+
+
+class _Loader:
+    """The real loader, with _adopt after it. The real one is put back before the module's code can see this one."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        _adopt(module)
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+
+class _Maker:
+    """Loads a module that exists nowhere: the package itself (standalone), or a module that the package has lost."""
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        module.__doc__ = f"{module.__name__}: provided by sgl_kernel_compat, with deleted names only."
+        if module.__name__ == PACKAGE:  # as the package did, whose modules are there after its import
+            for place in MODULES:
+                if place != PACKAGE and _makes_sense(place):
+                    importlib.import_module(place)
+        _adopt(module)
+
+
+def _makes_sense(place):
+    """Is there a name in the module that could be served? Otherwise it stays missing, and guards see that."""
+    return any(_answers.may_have(symbol) for symbol in MODULES[place].values())
+
+
+class _Finder:
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        if fullname not in MODULES:
+            return None
+        finders = sys.meta_path[sys.meta_path.index(cls) + 1 :] if cls in sys.meta_path else ()
+        for finder in finders:
+            spec = finder.find_spec(fullname, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module") and spec.origin is not None:  # not a namespace of leftover folders
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        if _standalone if fullname == PACKAGE else _makes_sense(fullname):
+            return importlib.machinery.ModuleSpec(fullname, _Maker, origin="sgl_kernel_compat", is_package=fullname == PACKAGE)
+        return None
+
+
+def install(standalone=False):
+    """Serve the deleted names from now on. standalone: provide the package itself, too, where none is installed.
+
+    May be called again. Does nothing that needs torch before sgl_kernel is there."""
+    global _standalone, _unfinished
+    _standalone = _standalone or standalone
+    if _Finder in sys.meta_path:
+        return
+    sys.meta_path.insert(0, _Finder)
+    loaded = [sys.modules[place] for place in MODULES if place in sys.modules]
+    for module in loaded:
+        provide(module, module.__name__)
+    if PACKAGE in sys.modules:
+        # sgl_kernel imports torch first of all, and torch's entry point brings us here in the middle of it.
+        _unfinished = _is_loading(sys.modules[PACKAGE])
+        if not _unfinished:
+            _register_operators()

@@ -1,0 +1,89 @@
+"""sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels.
+
+    dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None) -> Tensor
+    dsv3_fused_a_gemm(mat_a, mat_b, output=None) -> Tensor
+
+Both are torch operators underneath (torch.ops.sgl_kernel_jit.NAME(output, a, b) -> ()), so torch.compile, fake tensors
+and CUDA graphs take them. Shapes, limits and environment variables: sgl_kernel_jit.h; errors are RuntimeErrors that name
+the argument. Importing this starts no CUDA context and looks for no toolkit."""
+import ctypes
+
+import torch
+
+from sgl_kernel_jit import _library
+from sgl_kernel_jit._version import __version__
+
+__all__ = ["dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
+
+_why = _library.message_of(_library.compat().sgl_compat_register_jit_ops)
+if _why:
+    raise ImportError(f"sgl_kernel_jit: {_why}", name=__name__)
+_router = torch.ops.sgl_kernel_jit.dsv3_router_gemm.default
+_fused_a = torch.ops.sgl_kernel_jit.dsv3_fused_a_gemm.default
+
+
+def dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None):
+    """hidden_states [num_tokens, hidden_dim] times router_weights [num_experts, hidden_dim], transposed; both bfloat16.
+
+    Returns a new tensor [num_tokens, num_experts] of out_dtype (bfloat16 or float32), or writes into `output` and
+    returns it; out_dtype does not count then."""
+    if output is None:
+        output = hidden_states.new_empty((hidden_states.shape[0], router_weights.shape[0]), dtype=out_dtype)
+    _router(output, hidden_states, router_weights)
+    return output
+
+
+def dsv3_fused_a_gemm(mat_a, mat_b, output=None):
+    """mat_a [num_tokens, hd_in] times mat_b [hd_in, hd_out], all bfloat16; mat_b is column-major, as weight.t() is.
+
+    Returns a new tensor [num_tokens, hd_out], or writes into `output` and returns it."""
+    if output is None:
+        output = mat_a.new_empty((mat_a.shape[0], mat_b.shape[1]))
+    _fused_a(output, mat_a, mat_b)
+    return output
+
+
+_BACKENDS = ("auto", "reference")  # sgl_jit_backend
+_OPS = ("dsv3_router_gemm", "dsv3_fused_a_gemm")  # sgl_jit_op
+_DTYPES = {torch.float32: 1, torch.bfloat16: 2}  # sgl_jit_dtype
+
+
+class _KernelSpec(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_int), ("n", ctypes.c_int64), ("k", ctypes.c_int64), ("output_dtype", ctypes.c_int)]
+
+
+def get_backend():
+    """ "auto" or "reference"; see set_backend."""
+    return _BACKENDS[_library.jit().sgl_jit_get_backend()]
+
+
+def set_backend(backend):
+    """ "auto": CUDA tensors run on their device, CPU tensors are an error. "reference": CPU tensors are computed in plain
+    C, for tests; CUDA tensors are an error. Overrides SGL_KERNEL_JIT_BACKEND."""
+    if backend not in _BACKENDS:
+        raise ValueError(f"set_backend: {backend!r} is neither 'auto' nor 'reference'")
+    why = _library.message_of(_library.jit().sgl_jit_set_backend, _BACKENDS.index(backend))
+    if why:
+        raise RuntimeError(why)
+
+
+def warm(op, n, k, out_dtype=torch.bfloat16, device=None):
+    """Get one kernel ready on a CUDA device, as its first call would: read from the cache, or compiled. It then serves
+    every number of tokens.
+
+    op: "dsv3_router_gemm" (n is num_experts, k is hidden_dim) or "dsv3_fused_a_gemm" (n is hd_out, k is hd_in).
+    device: an index or torch.device, the current one by default. RuntimeError when it cannot be had."""
+    if op not in _OPS:
+        raise ValueError(f"warm: {op!r} is none of {', '.join(_OPS)}")
+    index = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
+    if index is None:
+        index = torch.cuda.current_device()
+    spec = _KernelSpec(_OPS.index(op), n, k, _DTYPES.get(out_dtype, 0))
+    why = _library.message_of(_library.jit().sgl_jit_warm, ctypes.byref(spec), index)
+    if why:
+        raise RuntimeError(why)
+
+
+def warm_done():
+    """From now on a compile in this process is late, and SGL_KERNEL_JIT_MONITOR (off | warn | error) says what then."""
+    _library.jit().sgl_jit_warm_done()

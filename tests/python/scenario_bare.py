@@ -1,0 +1,52 @@
+"""No torch: guards, advice, and the functions of other libraries that the catalog routes to."""
+import importlib.util, inspect, os, subprocess, sys
+
+import sgl_kernel
+import sgl_kernel_compat
+from checks import raises, warned
+
+assert not {"torch", "ctypes"} & set(sys.modules), "the import needs no torch and no ctypes"
+
+
+def test_served_names_need_torch():
+    assert not hasattr(sgl_kernel, "dsv3_router_gemm")
+    raises(ImportError, "No module named 'torch'", lambda: exec("from sgl_kernel import dsv3_router_gemm"))
+
+
+def test_tombstones_do_not_fool_guards():
+    raises(sgl_kernel_compat.SglKernelAttributeError, "there is no replacement", lambda: sgl_kernel.mscclpp_allreduce)
+    for place in ("sgl_kernel", "sgl_kernel.moe"):
+        e = raises(sgl_kernel_compat.SglKernelImportError, f"{place}.moe_fused_gate is gone", lambda: exec(f"from {place} import moe_fused_gate"))
+        assert "sglang.kernels.ops.moe.moe_fused_gate" in str(e) and "last release with it is 0.4.4" in str(e), e
+        assert getattr(sys.modules[place], "moe_fused_gate", None) is None
+    # A statement that needs a wide argument in the byte code.
+    body = "".join(f"x{i} = {i}\n" for i in range(300)) + "from sgl_kernel import kept, moe_fused_gate"
+    raises(sgl_kernel_compat.SglKernelImportError, "moe_fused_gate", lambda: exec(body, {}))
+    assert importlib.util.find_spec("sgl_kernel.memory") is None
+    raises(ModuleNotFoundError, "sgl_kernel.memory", lambda: exec("from sgl_kernel.memory import set_kv_buffer_kernel"))
+
+
+def test_library_with_the_same_parameters():
+    (f, again), texts = warned(lambda: (sgl_kernel.bmm_fp8, sgl_kernel.gemm.bmm_fp8))
+    assert f is again and len(texts) == 2 and "use flashinfer.bmm_fp8" in texts[0][1], texts
+    assert f(1, 2, 3, 4, dtype=5) == (1, 2, 3, 4, 5, None, "cublas") and f(1, 2, 3, 4, 5, 6)[5] == 6
+    assert list(inspect.signature(f).parameters) == ["A", "B", "A_scale", "B_scale", "dtype", "out"]
+    # By name, not by place; and the module sgl_kernel.sampling is one that this package has lost.
+    from sgl_kernel.sampling import top_k_mask_logits
+
+    assert top_k_mask_logits("logits", 3) == ("logits", 3)
+
+
+def test_sglang_of_the_right_release():
+    from sgl_kernel import hadamard_transform
+    from sglang.kernels.ops.quantization import hadamard
+
+    assert hadamard_transform is hadamard.hadamard_transform
+    # In 0.5.18, but not in this one: what fails to import is the next reason.
+    raises(ImportError, "sglang.kernels.ops.quantization.awq_dequantize", lambda: exec("from sgl_kernel import awq_dequantize"))
+    raises(ImportError, "the installed sglang 0.5.18 has no sglang.jit_kernel", lambda: exec("from sgl_kernel import awq_marlin_repack"))
+
+
+def test_nothing_of_cuda():
+    with open("/proc/self/maps") as file:
+        assert not [line for line in file if "libcuda" in line or "nvrtc" in line]

@@ -1,0 +1,147 @@
+"""Nothing but torch and a newer sgl_kernel is imported: all forms of the old names are served (reference backend)."""
+import copy, importlib, inspect, os, pickle, sys, threading
+from unittest import mock
+
+import torch
+import sgl_kernel
+from checks import assert_close, operands, raises, warned
+
+assert "sgl_kernel_compat" in sys.modules  # torch's entry point
+
+
+def test_four_forms_are_one_object():
+    from sgl_kernel import dsv3_router_gemm as one
+    from sgl_kernel.gemm import dsv3_router_gemm as two
+
+    assert one is two is sgl_kernel.dsv3_router_gemm is sgl_kernel.gemm.dsv3_router_gemm
+    assert one is getattr(importlib.import_module("sgl_kernel.gemm"), "dsv3_router_gemm")
+    import sgl_kernel.gemm as gemm
+
+    assert gemm.dsv3_fused_a_gemm is sgl_kernel.dsv3_fused_a_gemm
+    assert pickle.loads(pickle.dumps(one)) is one and copy.deepcopy(one) is one
+
+
+def test_results():
+    a, w, want = operands(torch, 5, 256)
+    assert sgl_kernel.dsv3_router_gemm(a, w).dtype == torch.bfloat16
+    assert_close(torch, sgl_kernel.dsv3_router_gemm(a, w), want)
+    assert_close(torch, sgl_kernel.dsv3_router_gemm(a, w, out_dtype=torch.float32), want)
+    assert_close(torch, sgl_kernel.dsv3_router_gemm(a, w, torch.float32), want)
+    a, w, want = operands(torch, 3, 2112)
+    assert_close(torch, sgl_kernel.dsv3_fused_a_gemm(a, w.t()), want)
+    mine = torch.zeros(3, 2112, dtype=torch.bfloat16)
+    assert sgl_kernel.dsv3_fused_a_gemm(a, w.t(), output=mine) is mine
+    assert_close(torch, mine, want)
+
+
+def test_no_tokens():
+    none = torch.empty(0, 7168, dtype=torch.bfloat16)
+    assert sgl_kernel.dsv3_router_gemm(none, torch.zeros(256, 7168, dtype=torch.bfloat16)).shape == (0, 256)
+    assert sgl_kernel.dsv3_fused_a_gemm(none, torch.zeros(2112, 7168, dtype=torch.bfloat16).t()).shape == (0, 2112)
+
+
+def test_old_signatures():
+    from sgl_kernel_compat import _catalog
+
+    for name in ("dsv3_router_gemm", "dsv3_fused_a_gemm"):
+        scope = {}
+        exec(f"import torch\nfrom typing import Optional\ndef old{_catalog.SYMBOLS[name]['signature']}: pass", scope)
+        want, have = (inspect.signature(f, eval_str=True, globals=scope) for f in (scope["old"], getattr(sgl_kernel, name)))
+        assert have == want, (have, want)
+    assert [p.default for p in inspect.signature(sgl_kernel.dsv3_router_gemm).parameters.values()][2] is torch.bfloat16
+    a, w, _ = operands(torch, 1, 256)
+    raises(TypeError, "output", sgl_kernel.dsv3_router_gemm, a, w, output=a)
+    raises(RuntimeError, "dsv3_router_gemm", sgl_kernel.dsv3_router_gemm, a.float(), w)
+
+
+def test_warning_at_the_line_of_the_access():
+    def access():
+        return sgl_kernel.dsv3_router_gemm  # HERE
+
+    line = access.__code__.co_firstlineno + 1
+    f, first = warned(access)
+    assert first == [(line, "sgl_kernel.dsv3_router_gemm is deprecated, sgl_kernel has dropped it in 0.4.5 (#21531): use sgl_kernel_jit.dsv3_router_gemm")], first
+    assert warned(access)[1] == []  # once
+    a, w, _ = operands(torch, 1, 256)
+    assert warned(lambda: f(a, w))[1] == []  # never in the call
+
+    def statement():
+        from sgl_kernel.gemm import dsv3_fused_a_gemm
+        from sgl_kernel import dsv3_fused_a_gemm
+
+    _, texts = warned(statement)
+    assert [line for line, _ in texts] == [statement.__code__.co_firstlineno + 1, statement.__code__.co_firstlineno + 2], texts
+
+
+def test_silence():
+    """Switched off, and on all ranks of a job but the first."""
+    for name, value in (("SGL_KERNEL_COMPAT_WARN", "off"), ("RANK", "1")):
+        with mock.patch.dict(os.environ, {name: value}):
+            assert warned(lambda: sgl_kernel.dsv3_router_gemm)[1] == []
+    with mock.patch.dict(os.environ, {"RANK": "0"}):
+        assert len(warned(lambda: sgl_kernel.dsv3_router_gemm)[1]) == 1
+
+
+def test_operator():
+    a, w, want = operands(torch, 2, 256)
+    output = torch.zeros(2, 256)
+
+    def calls():
+        for _ in range(2):
+            torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+        torch.ops.sgl_kernel.dsv3_router_gemm.default(output, a, w)
+
+    _, texts = warned(calls)
+    assert [line for line, _ in texts] == [calls.__code__.co_firstlineno + 2], texts
+    assert texts[0][1].startswith("torch.ops.sgl_kernel.dsv3_router_gemm is deprecated"), texts
+    assert_close(torch, output, want)
+    assert hasattr(torch.ops.sgl_kernel, "dsv3_fused_a_gemm") and not hasattr(torch.ops.sgl_kernel, "bmm_fp8")
+    assert torch.equal(torch.ops.sgl_kernel.silu_and_mul(torch.ones(1)), torch.full((1,), 2.0))
+
+
+def test_what_the_package_has_stays():
+    assert sgl_kernel.fp8_scaled_mm() == sgl_kernel.gemm.fp8_scaled_mm() == "fp8_scaled_mm"
+    assert sgl_kernel.moe.lazy == "lazy"  # its own __getattr__
+    raises(AttributeError, "moe has no nothing", lambda: sgl_kernel.moe.nothing)
+    raises(AttributeError, "module 'sgl_kernel' has no attribute 'nothing'", lambda: sgl_kernel.nothing)
+    scope = {}
+    exec("from sgl_kernel import *", scope)
+    assert set(scope) - {"__builtins__"} == {"fp8_scaled_mm", "topk_softmax"}
+    assert "dsv3_router_gemm" not in dir(sgl_kernel) and type(sgl_kernel.__loader__).__name__ == "SourceFileLoader"
+    assert sgl_kernel.__spec__.loader is sgl_kernel.__loader__
+    assert importlib.reload(sgl_kernel.gemm) is sgl_kernel.gemm and sgl_kernel.gemm.dsv3_router_gemm is sgl_kernel.dsv3_router_gemm
+
+
+def test_mocks_and_assignments():
+    real = sgl_kernel.dsv3_router_gemm
+    with mock.patch("sgl_kernel.dsv3_router_gemm", return_value=7):
+        assert sgl_kernel.dsv3_router_gemm() == 7
+    assert sgl_kernel.dsv3_router_gemm is real
+
+
+def test_threads():
+    a, w, want = operands(torch, 2, 256)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(sgl_kernel.dsv3_router_gemm(a, w))) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(results) == 8
+    for result in results:
+        assert_close(torch, result, want)
+
+
+def test_tombstones():
+    assert not hasattr(sgl_kernel, "moe_fused_gate") and not hasattr(sgl_kernel.moe, "moe_fused_gate")
+    try:
+        from sgl_kernel import fp8_scaled_mm, moe_fused_gate
+    except ImportError as e:
+        assert type(e).__name__ == "SglKernelImportError" and "0.4.5 (#29997)" in str(e) and "0.4.4" in str(e), e
+    else:
+        raise AssertionError("imported")
+
+
+def test_the_old_functions_without_sgl_kernel():
+    from sgl_kernel_compat import old
+
+    assert old.dsv3_router_gemm is sgl_kernel.dsv3_router_gemm
+    assert not hasattr(old, "fp8_scaled_mm")
