@@ -73,6 +73,11 @@ def test_warning_at_the_line_of_the_access():
     assert [line for line, _ in texts] == [statement.__code__.co_firstlineno + 1, statement.__code__.co_firstlineno + 2], texts
 
 
+def test_warning_in_code_without_a_module():
+    code = compile("\nfrom sgl_kernel import dsv3_router_gemm", "made.py", "exec")
+    assert [line for line, _ in warned(lambda: exec(code, {}))[1]] == [2]
+
+
 def test_silence():
     """Switched off, and on all ranks of a job but the first."""
     for name, value in (("SGL_KERNEL_COMPAT_WARN", "off"), ("RANK", "1")):

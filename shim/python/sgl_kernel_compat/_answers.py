@@ -92,8 +92,6 @@ def _follow(symbol, kind, module, name, since, until):
 
 def find(symbol):
     """The function that answers for a name. Raises _Gone with all reasons."""
-    if symbol in _found:
-        return _found[symbol]
     why = []
     for route in SYMBOLS[symbol]["routes"]:
         try:
@@ -126,15 +124,16 @@ def _is_from_import(frame):
 def answer(module, name, symbol, frame):
     """The value of module.name, asked for by frame. Never inside a traced call: only access warns."""
     try:
-        found = find(symbol)
+        found = _found.get(symbol) or find(symbol)
     except _Gone as gone:
         text = _gone_text(f"{module}.{name}", symbol, gone.args)
         if _is_from_import(frame):
             raise SglKernelImportError(text, name=module) from None
         raise SglKernelAttributeError(text) from None
+    where = f"{module}.{name}"
     # `from package import name` first asks whether the name is there.
-    if frame.f_code.co_name != "_handle_fromlist":
+    if frame.f_code.co_name != "_handle_fromlist" and not _warn.has_warned(where, frame):
         user = _warn.user_frame(frame)
         if user is not None:
-            _warn.warn(f"{module}.{name}", warning_text(f"{module}.{name}", symbol), user)
+            _warn.warn(where, warning_text(where, symbol), user)
     return found

@@ -11,18 +11,19 @@ def _silent():
     return os.environ.get("SGL_KERNEL_COMPAT_WARN") == "off" or os.environ.get("RANK", "0") != "0"
 
 
-def is_machinery(frame):
-    """Is this frame torch's, of the import system, or code that torch has generated?"""
-    package, file = (frame.f_globals.get("__name__") or "").partition(".")[0], frame.f_code.co_filename
-    if package in ("torch", "sgl_kernel_compat", "sgl_kernel_jit", "importlib") or file.startswith("<eval_with_key"):
-        return True
-    torch = getattr(sys.modules.get("torch"), "__file__", None)  # some generated code says that it lies there
-    return torch is not None and file.startswith(os.path.join(os.path.dirname(torch), ""))
+def has_warned(name, frame):
+    return (frame.f_code.co_filename, frame.f_lineno, name) in _seen
 
 
 def user_frame(frame):
-    """The nearest frame outside of torch and of this package; None in a thread that has none."""
-    while frame is not None and is_machinery(frame):
+    """The nearest frame that is not torch's, nor of code that torch has generated, nor of this package or the import
+    system; None in a thread that has none."""
+    file = getattr(sys.modules.get("torch"), "__file__", None)
+    torch = os.path.join(os.path.dirname(file), "") if file else "<eval_with_key"  # some generated code says that it lies there
+    while frame is not None:
+        package = (frame.f_globals.get("__name__") or "").partition(".")[0]
+        if package not in ("torch", "sgl_kernel_compat", "sgl_kernel_jit", "importlib") and not frame.f_code.co_filename.startswith((torch, "<eval_with_key")):
+            break
         frame = frame.f_back
     return frame
 
@@ -33,7 +34,8 @@ def warn(name, text, frame):
     if key in _seen or _silent():
         return
     registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, SglKernelDeprecationWarning, key[0], key[1], frame.f_globals.get("__name__"), registry)
+    module = frame.f_globals.get("__name__") or "<unknown>"  # a None is taken for the end of the process: no warning
+    warnings.warn_explicit(text, SglKernelDeprecationWarning, key[0], key[1], module, registry)
     _seen.add(key)
 
 

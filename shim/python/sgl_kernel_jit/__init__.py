@@ -28,7 +28,7 @@ def dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, ou
     Returns a new tensor [num_tokens, num_experts] of out_dtype (bfloat16 or float32), or writes into `output` and
     returns it; out_dtype does not count then."""
     if output is None:
-        output = hidden_states.new_empty((hidden_states.shape[0], router_weights.shape[0]), dtype=out_dtype)
+        output = hidden_states.new_empty((hidden_states.size(0), router_weights.size(0)), dtype=out_dtype)
     _router(output, hidden_states, router_weights)
     return output
 
@@ -38,7 +38,7 @@ def dsv3_fused_a_gemm(mat_a, mat_b, output=None):
 
     Returns a new tensor [num_tokens, hd_out], or writes into `output` and returns it."""
     if output is None:
-        output = mat_a.new_empty((mat_a.shape[0], mat_b.shape[1]))
+        output = mat_a.new_empty((mat_a.size(0), mat_b.size(1)))
     _fused_a(output, mat_a, mat_b)
     return output
 
