@@ -72,6 +72,9 @@ def torch_cpu(folder):
     reference = dict(os.environ, SGL_KERNEL_JIT_BACKEND="reference")
     equal(run(user, "router", env=reference), "ok\n")
     equal(run(user, "fused", env=reference), "ok\n")
+    for what in ("bmm", "bmm-half", "bmm-e5m2", "bmm-e5m2-half"):
+        equal(run(user, what, env=reference), "ok\n")
+    equal(run(user, "bmm-undefined", env=reference), "threw: bmm_fp8: a tensor is undefined\n")
     equal(run(user, "double", env=reference), "threw: dsv3_router_gemm: hidden_states must be bfloat16, got another dtype\n")
     equal(run(user, "meta", env=reference), "threw: dsv3_router_gemm: hidden_states must be on a CUDA device, got another device\n")
     equal(run(user, "undefined", env=reference), "threw: dsv3_router_gemm: a tensor is undefined\n")
@@ -91,6 +94,10 @@ def torch_cuda(folder):
     linked = compile_user(folder, "-Wl,--no-as-needed", folder / "libtorch_cuda.so")
     equal(run(linked, "cuda-router", env=environment), "ok\n")
     equal(run(linked, "cuda-fused", env=environment), "ok\n")
+    blas = dict(environment, SGL_KERNEL_JIT_CUBLASLT=str(FAKES / "fake_cublaslt.so"))
+    equal(run(linked, "cuda-bmm", env=blas), "ok\n")
+    equal(run(linked, "cuda-bmm-e5m2-half", env=blas), "ok\n")
+    equal(run(linked, "cuda-bmm-elsewhere", env=blas), "threw: bmm_fp8: workspace_buffer must be on the device of A\n")
     missing = compile_user(folder)
     equal(run(missing, "cuda-router", env=environment), "threw: sgl_kernel_jit: the tensors are on a CUDA device, but libtorch_cuda "
           "with aoti_torch_get_current_cuda_stream is not loaded\n")

@@ -358,6 +358,23 @@ def header_on_real_tensors():
     assert_close(output, want)
 
 
+def header_bmm_fp8():
+    """The reference against torch's own conversions, which are exact: every dtype, and the scales' two forms."""
+    bits = torch.arange(2 * 5 * 96) * 37 % 120  # finite in both formats
+    weight = (torch.arange(2 * 24 * 96) * 53 % 120 + torch.arange(2 * 24 * 96) % 2 * 128).to(torch.uint8).view(torch.float8_e4m3fn).view(2, 24, 96)
+    a_scale, b_scale, none = torch.tensor([0.013]), torch.tensor(0.37), torch.empty(0, dtype=torch.uint8)
+    for a_type in (torch.float8_e4m3fn, torch.float8_e5m2):
+        a = (bits % (120 if a_type == torch.float8_e4m3fn else 70)).to(torch.uint8).view(a_type).view(2, 5, 96)
+        want = torch.bmm(a.double(), weight.transpose(1, 2).double()) * (a_scale.double() * b_scale.double())
+        for d_type in (torch.bfloat16, torch.float16):
+            d = torch.zeros(2, 5, 24, dtype=d_type)
+            torch.ops.header.bmm_fp8(a, weight.transpose(1, 2), d, a_scale, b_scale, none)
+            place = 2**-8 if d_type == torch.bfloat16 else 2**-11
+            assert ((d.double() - want).abs() <= want.abs() * place + 2**-25).all(), (a_type, d_type)
+    assert_raises(RuntimeError, "column-major", torch.ops.header.bmm_fp8, a, weight.transpose(1, 2).contiguous(), d, a_scale, b_scale, none)
+    assert_raises(RuntimeError, "B_scale must be float32", torch.ops.header.bmm_fp8, a, weight.transpose(1, 2), d, a_scale, b_scale.half(), none)
+
+
 if SCENARIO != "before":
     import torch
 

@@ -13,6 +13,10 @@ static void fused_a(at::Tensor output, const at::Tensor &mat_a, const at::Tensor
   sgl_kernel_jit::dsv3_fused_a_gemm(output, mat_a, mat_b);
 }
 
+static void bmm_fp8(at::Tensor a, at::Tensor b, at::Tensor d, at::Tensor a_scale, at::Tensor b_scale, at::Tensor workspace) {
+  sgl_kernel_jit::bmm_fp8(a, b, d, a_scale, b_scale, workspace, 0);
+}
+
 static int64_t stream(int64_t device) {
   return reinterpret_cast<int64_t>(sgl_kernel_jit::detail::current_cuda_stream(static_cast<int32_t>(device)));
 }
@@ -20,5 +24,6 @@ static int64_t stream(int64_t device) {
 TORCH_LIBRARY(header, m) {
   m.def("stream(int device) -> int", stream);
   m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
+  m.def("bmm_fp8(Tensor a, Tensor b, Tensor(a!) d, Tensor a_scale, Tensor b_scale, Tensor workspace) -> ()", bmm_fp8);
   m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
 }

@@ -1,4 +1,4 @@
-/* C++ face of libsgl_kernel_jit for PyTorch: the two operators on at::Tensor, in the argument order of the old
+/* C++ face of libsgl_kernel_jit for PyTorch: the operators on at::Tensor, in the argument order of the old
  * sgl_kernel functions. Header-only; works with a CPU-only PyTorch as well, and needs no CUDA header. Link
  * libsgl_kernel_jit.
  *
@@ -48,9 +48,12 @@ inline void *current_cuda_stream(int32_t device_index) {
 inline sgl_jit_tensor view(const at::Tensor &t, void *data) {
   sgl_jit_tensor v;
   v.data = data;
-  v.dtype = t.scalar_type() == at::kBFloat16 ? SGL_JIT_DTYPE_BFLOAT16
-            : t.scalar_type() == at::kFloat  ? SGL_JIT_DTYPE_FLOAT32
-                                             : SGL_JIT_DTYPE_OTHER;
+  v.dtype = t.scalar_type() == at::kBFloat16        ? SGL_JIT_DTYPE_BFLOAT16
+            : t.scalar_type() == at::kFloat         ? SGL_JIT_DTYPE_FLOAT32
+            : t.scalar_type() == at::kHalf          ? SGL_JIT_DTYPE_FLOAT16
+            : t.scalar_type() == at::kFloat8_e4m3fn ? SGL_JIT_DTYPE_FLOAT8_E4M3FN
+            : t.scalar_type() == at::kFloat8_e5m2   ? SGL_JIT_DTYPE_FLOAT8_E5M2
+                                                    : SGL_JIT_DTYPE_OTHER;
   v.device_type = t.is_cuda() ? SGL_JIT_DEVICE_CUDA : t.is_cpu() ? SGL_JIT_DEVICE_CPU : SGL_JIT_DEVICE_OTHER;
   v.device_index = static_cast<int32_t>(t.get_device());
   v.ndim = static_cast<int32_t>(t.dim());
@@ -83,6 +86,31 @@ inline void dsv3_router_gemm(at::Tensor &output, const at::Tensor &hidden_states
 /* output[m, n] = sum over k of mat_a[m, k] * mat_b[k, n]; mat_b is the transposed view of a row-major weight. */
 inline void dsv3_fused_a_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
   detail::call(sgl_jit_dsv3_fused_a_gemm, "dsv3_fused_a_gemm", output, mat_a, mat_b);
+}
+
+/* D[b, m, n] = A_scale * B_scale * sum over k of A[b, m, k] * B[b, k, n]; each matrix of B is the transposed view of a
+ * row-major weight. workspace_buffer: memory for cuBLASLt on A's device, all of its bytes, in use until the work is
+ * done; it may be empty, and the deleted operator had 32 MiB. cublas_handle is not used: the library has handles of its
+ * own. */
+inline void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale, at::Tensor B_scale,
+                    at::Tensor workspace_buffer, int64_t cublas_handle) {
+  static_cast<void>(cublas_handle);
+  TORCH_CHECK(A.defined() && B.defined() && D.defined() && A_scale.defined() && B_scale.defined() &&
+                  workspace_buffer.defined(),
+              "bmm_fp8: a tensor is undefined");
+  TORCH_CHECK(!A.is_cuda() || (workspace_buffer.is_cuda() && workspace_buffer.get_device() == A.get_device()),
+              "bmm_fp8: workspace_buffer must be on the device of A");
+  const sgl_jit_tensor output = detail::view(D, D.mutable_data_ptr());
+  const sgl_jit_tensor a = detail::view(A, const_cast<void *>(A.const_data_ptr()));
+  const sgl_jit_tensor b = detail::view(B, const_cast<void *>(B.const_data_ptr()));
+  const sgl_jit_tensor a_scale = detail::view(A_scale, const_cast<void *>(A_scale.const_data_ptr()));
+  const sgl_jit_tensor b_scale = detail::view(B_scale, const_cast<void *>(B_scale.const_data_ptr()));
+  void *stream = A.is_cuda() ? detail::current_cuda_stream(a.device_index) : nullptr;
+  char message[512];
+  const sgl_jit_status status =
+      sgl_jit_bmm_fp8(&output, &a, &b, &a_scale, &b_scale, workspace_buffer.mutable_data_ptr(),
+                      workspace_buffer.nbytes(), stream, message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
 }
 
 } // namespace sgl_kernel_jit

@@ -8,7 +8,15 @@
 #include <vector>
 
 namespace c10 {
-enum class ScalarType : int8_t { Float = 6, Double = 7, BFloat16 = 15 };
+enum class ScalarType : int8_t {
+  Byte = 0,
+  Half = 5,
+  Float = 6,
+  Double = 7,
+  BFloat16 = 15,
+  Float8_e5m2 = 23,
+  Float8_e4m3fn = 24
+};
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1, Meta = 14 };
 using DeviceIndex = int8_t;
 class IntArrayRef {
@@ -26,6 +34,8 @@ private:
 namespace at {
 using c10::ScalarType;
 constexpr ScalarType kFloat = ScalarType::Float, kDouble = ScalarType::Double, kBFloat16 = ScalarType::BFloat16;
+constexpr ScalarType kByte = ScalarType::Byte, kHalf = ScalarType::Half, kFloat8_e5m2 = ScalarType::Float8_e5m2,
+                     kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
 
 struct TensorImpl {
   void *data;
@@ -53,6 +63,9 @@ public:
   }
   ScalarType scalar_type() const {
     return impl_->type;
+  }
+  size_t nbytes() const { /* here of bytes only */
+    return static_cast<size_t>(impl_->sizes[0]);
   }
   bool is_cuda() const {
     return impl_->device == c10::DeviceType::CUDA;
