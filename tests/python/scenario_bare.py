@@ -1,8 +1,11 @@
 """No torch: guards, advice, and the functions of other libraries that the catalog routes to."""
-import importlib.util, inspect, os, subprocess, sys
+import importlib.util, inspect, sys
 
 import sgl_kernel
+
+sys.modules["sgl_kernel.utils"], sys.modules["sgl_kernel.memory"] = None, object()  # as tests of others do
 import sgl_kernel_compat
+
 from checks import raises, warned
 
 assert not {"torch", "ctypes"} & set(sys.modules), "the import needs no torch and no ctypes"
@@ -22,8 +25,38 @@ def test_tombstones_do_not_fool_guards():
     # A statement that needs a wide argument in the byte code.
     body = "".join(f"x{i} = {i}\n" for i in range(300)) + "from sgl_kernel import kept, moe_fused_gate"
     raises(sgl_kernel_compat.SglKernelImportError, "moe_fused_gate", lambda: exec(body, {}))
-    assert importlib.util.find_spec("sgl_kernel.memory") is None
-    raises(ModuleNotFoundError, "sgl_kernel.memory", lambda: exec("from sgl_kernel.memory import set_kv_buffer_kernel"))
+    assert importlib.util.find_spec("sgl_kernel.allreduce") is None
+    raises(ModuleNotFoundError, "sgl_kernel.allreduce", lambda: exec("from sgl_kernel.allreduce import custom_reduce"))
+
+
+def test_every_name_of_the_catalog_has_an_answer():
+    from sgl_kernel_compat._catalog import PLACES, SYMBOLS
+
+    assert len(SYMBOLS) > 60 and set(PLACES.values()) == set(SYMBOLS)
+    seen = set()
+    for (module, name), symbol in PLACES.items():
+        if module not in ("sgl_kernel", "sgl_kernel.gemm", "sgl_kernel.moe"):
+            continue
+        facts = SYMBOLS[symbol]
+        try:
+            value = getattr(sys.modules[module], name)
+            assert callable(value) and facts["routes"]
+        except AttributeError as e:
+            for part in (f"{module}.{name} is gone", facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
+                assert part in str(e), (part, e)
+        seen.add(symbol)
+    assert len(seen) > 50, len(seen)
+
+
+def test_a_package_in_the_middle_of_its_import():
+    """What it will have is not ours to give."""
+    sgl_kernel.__spec__._initializing = True
+    try:
+        e = raises(AttributeError, "has no attribute 'bmm_fp8'", lambda: sgl_kernel.bmm_fp8)
+        assert type(e) is AttributeError
+    finally:
+        sgl_kernel.__spec__._initializing = False
+    assert sgl_kernel.bmm_fp8
 
 
 def test_library_with_the_same_parameters():
@@ -44,7 +77,7 @@ def test_sglang_of_the_right_release():
     assert hadamard_transform is hadamard.hadamard_transform
     # In 0.5.18, but not in this one: what fails to import is the next reason.
     raises(ImportError, "sglang.kernels.ops.quantization.awq_dequantize", lambda: exec("from sgl_kernel import awq_dequantize"))
-    raises(ImportError, "the installed sglang 0.5.18 has no sglang.jit_kernel", lambda: exec("from sgl_kernel import awq_marlin_repack"))
+    raises(ImportError, "before 0.5.17, would have it, 0.5.18 is installed", lambda: exec("from sgl_kernel import awq_marlin_repack"))
 
 
 def test_nothing_of_cuda():

@@ -121,6 +121,7 @@ def test_modes_and_grad():
     result = sgl_kernel_jit.dsv3_router_gemm(a.requires_grad_(), w.requires_grad_())
     assert not result.requires_grad
     assert_close(torch, result, want)
+    assert_close(torch, compiled(lambda a, w: sgl_kernel_jit.dsv3_router_gemm(a, w))(a, w).detach(), want)
 
 
 def test_no_tokens():

@@ -1,4 +1,5 @@
-"""torch's entry points are switched off; sgl_kernel_compat is imported, after everything else."""
+"""torch's entry points are switched off; sgl_kernel_compat is imported, after everything else. It
+may provide sgl_kernel, but there is one."""
 import sys
 
 import torch
@@ -10,6 +11,10 @@ try:
     from sgl_kernel import dsv3_router_gemm
 except ImportError:
     import sgl_kernel_compat
+
+
+def test_the_installed_package_stays():
+    assert sgl_kernel.fp8_scaled_mm() == "fp8_scaled_mm" and "stand_ins" in sgl_kernel.__file__
 
 
 def test_served_from_now_on():

@@ -49,6 +49,19 @@ def _release(text):
     return parts, early, int(pre_number or 0), int(post) if post else -1, int(dev is None), int(dev or 0)
 
 
+def _check_sglang(since, until):
+    """Raises _Gone when the installed sglang is not in a route's range."""
+    from importlib import metadata  # slow to import
+
+    try:
+        installed = metadata.version("sglang")
+    except metadata.PackageNotFoundError:
+        raise _Gone("sglang is not installed") from None
+    release = _release(installed)
+    if release < _release(since) or (until and release >= _release(until)):
+        raise _Gone(f"sglang {since} and newer" + (f", before {until}," if until else "") + f" would have it, {installed} is installed")
+
+
 def _adapter(symbol, target):
     """A function with the old signature that calls target by keywords."""
     import __future__, ast
@@ -73,15 +86,7 @@ def _follow(symbol, kind, module, name, since, until):
         if why:
             raise _Gone(why)
     elif kind == "sglang":
-        from importlib import metadata  # slow to import
-
-        try:
-            installed = metadata.version("sglang")
-        except metadata.PackageNotFoundError:
-            raise _Gone("sglang is not installed") from None
-        release = _release(installed)
-        if release < _release(since) or (until and release >= _release(until)):
-            raise _Gone(f"the installed sglang {installed} has no {module}.{name}")
+        _check_sglang(since, until)
     try:
         target = getattr(importlib.import_module(module), name)
     except Exception as e:  # whatever a foreign module fails with
@@ -105,12 +110,14 @@ def may_have(symbol):
     """Could a route lead somewhere? Imports nothing but the kernels of this project."""
     from importlib.util import find_spec
 
-    for kind, module, *_ in SYMBOLS[symbol]["routes"]:
-        if kind == "jit":
-            if not why_not_jit():
+    for kind, module, _, since, until in SYMBOLS[symbol]["routes"]:
+        try:
+            if kind == "sglang":
+                _check_sglang(since, until)
+            if not why_not_jit() if kind == "jit" else find_spec(module.partition(".")[0]):
                 return True
-        elif find_spec(module.partition(".")[0]):
-            return True
+        except _Gone:
+            pass
     return False
 
 
@@ -131,8 +138,8 @@ def answer(module, name, symbol, frame):
             raise SglKernelImportError(text, name=module) from None
         raise SglKernelAttributeError(text) from None
     where = f"{module}.{name}"
-    # `from package import name` first asks whether the name is there.
-    if frame.f_code.co_name != "_handle_fromlist" and not _warn.has_warned(where, frame):
+    # `from package import name` asks twice, first out of the import system: one line, one warning.
+    if not _warn.has_warned(where, frame):
         user = _warn.user_frame(frame)
         if user is not None:
             _warn.warn(where, warning_text(where, symbol), user)

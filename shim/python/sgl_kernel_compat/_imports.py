@@ -40,8 +40,13 @@ def provide(module, place):
     module.__getattr__ = __getattr__
 
 
+def _loaded():
+    """What is loaded, by name. Tests put other things than modules into sys.modules, such as None and mocks."""
+    return {place: sys.modules[place] for place in MODULES if isinstance(sys.modules.get(place), type(sys))}
+
+
 def _has_python_name(name):
-    return any(name in vars(sys.modules[module]) for module in MODULES if module in sys.modules)
+    return any(name in vars(module) for module in _loaded().values())
 
 
 def _register_operators():
@@ -128,11 +133,11 @@ def install(standalone=False):
     if _Finder in sys.meta_path:
         return
     sys.meta_path.insert(0, _Finder)
-    loaded = [sys.modules[place] for place in MODULES if place in sys.modules]
-    for module in loaded:
-        provide(module, module.__name__)
-    if PACKAGE in sys.modules:
+    loaded = _loaded()
+    for place, module in loaded.items():
+        provide(module, place)
+    if PACKAGE in loaded:
         # sgl_kernel imports torch first of all, and torch's entry point brings us here in the middle of it.
-        _unfinished = _is_loading(sys.modules[PACKAGE])
+        _unfinished = _is_loading(loaded[PACKAGE])
         if not _unfinished:
             _register_operators()
