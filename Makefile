@@ -185,7 +185,7 @@ PYTHON_SOURCES := $(shell find shim/python -type f ! -name '*.pyc')
 wheel: $(WHEEL)
 	@ls $(B)/wheel/*.whl
 $(WHEEL): $(PYTHON_SOURCES) LICENSE $(B)/gen/compat_catalog.py $(B)/gen/compat_old.pyi $(LIBS) Makefile
-	$(if $(SAN)$(COV),$(error the wheel takes the plain build))
+	$(if $(SAN),$(error the wheel takes a build without sanitizers))
 	@rm -rf $(B)/wheel && mkdir -p $(B)/wheel/source
 	@cp -r shim/python/. LICENSE $(B)/wheel/source
 	@cp $(B)/gen/compat_catalog.py $(B)/wheel/source/sgl_kernel_compat/_catalog.py
@@ -249,7 +249,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
 .PHONY: tests check run gpu-check gpu-bench plot
-tests: all $(UNIT) $(FAKES) $(if $(SAN)$(COV),,$(WHEEL))
+tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
 	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan
