@@ -1,0 +1,111 @@
+"""The old names and the supported API on CUDA tensors, beside a stand-in of a newer sgl_kernel. Run by
+tests/gpu/test_python.py."""
+import torch
+import sgl_kernel
+from checks import raises, warned
+
+TOKENS = (0, 1, 2, 3, 7, 16, 17, 64)
+torch.manual_seed(3)
+
+
+def operands(tokens, n, device="cuda"):
+    a = torch.randn(tokens, 7168, dtype=torch.bfloat16, device=device)
+    w = torch.randn(n, 7168, dtype=torch.bfloat16, device=device)
+    return a, w, a.double() @ w.double().t()
+
+
+def assert_close(output, want):
+    """The tolerance of tests/gpu/test_torch.py."""
+    rounding, sums = (2.0 ** -8, 1e-3) if output.dtype == torch.bfloat16 else (0.0, 2.5e-4)
+    error = (output.double() - want).abs()
+    assert output.shape == want.shape and (error <= want.abs() * rounding + sums).all(), f"off by {error.max().item()}"
+
+
+def test_no_context_was_started():
+    assert not torch.cuda.is_initialized()
+
+
+def test_all_forms():
+    from sgl_kernel import dsv3_fused_a_gemm, dsv3_router_gemm
+    from sgl_kernel.gemm import dsv3_router_gemm as other
+
+    assert dsv3_router_gemm is other is sgl_kernel.dsv3_router_gemm
+    for tokens in TOKENS:
+        for n in (256, 384):
+            a, w, want = operands(tokens, n)
+            assert_close(dsv3_router_gemm(a, w), want)
+            assert_close(sgl_kernel.dsv3_router_gemm(a, w, out_dtype=torch.float32), want)
+            output = torch.full((tokens, n), float("nan"), device="cuda")
+            torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+            assert_close(output, want)
+        a, w, want = operands(tokens, 2112)
+        assert_close(dsv3_fused_a_gemm(a, w.t()), want)
+        output = torch.empty(tokens, 2112, dtype=torch.bfloat16, device="cuda")
+        assert dsv3_fused_a_gemm(a, w.t(), output) is output
+        assert_close(output, want)
+        torch.ops.sgl_kernel.dsv3_fused_a_gemm(output.fill_(0), a, w.t())
+        assert_close(output, want)
+
+
+def test_supported_api():
+    import sgl_kernel_jit
+
+    sgl_kernel_jit.warm("dsv3_router_gemm", 256, 7168, torch.float32)
+    sgl_kernel_jit.warm_done()
+    a, w, want = operands(4, 256)
+    assert_close(sgl_kernel_jit.dsv3_router_gemm(a, w, torch.float32), want)
+    with torch.inference_mode():
+        assert_close(sgl_kernel_jit.dsv3_router_gemm(a, w), want)
+    assert not sgl_kernel_jit.dsv3_router_gemm(a.requires_grad_(), w).requires_grad
+    raises(RuntimeError, "dsv3_router_gemm", sgl_kernel_jit.dsv3_router_gemm, a, w.cpu())
+
+
+def test_stream_and_graph():
+    import sgl_kernel_jit
+
+    a, w, _ = operands(4, 256)
+    late = operands(4, 256)[0]
+    sgl_kernel_jit.dsv3_router_gemm(a, w)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(100_000_000)  # clock cycles: what another stream runs would be earlier
+        a.copy_(late)
+        result = sgl_kernel_jit.dsv3_router_gemm(a, w)
+    stream.synchronize()
+    assert_close(result, late.double() @ w.double().t())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = sgl_kernel.dsv3_router_gemm(a, w, torch.float32)
+    a.copy_(torch.randn_like(a))
+    graph.replay()
+    torch.cuda.synchronize()
+    assert_close(result, a.double() @ w.double().t())
+
+
+def test_second_device():
+    if torch.cuda.device_count() < 2:
+        return
+    with torch.cuda.device(0):
+        a, w, want = operands(3, 256, "cuda:1")
+        result = sgl_kernel.dsv3_router_gemm(a, w)
+        torch.cuda.synchronize(1)
+        assert_close(result, want)
+        raises(RuntimeError, "dsv3_router_gemm", sgl_kernel.dsv3_router_gemm, a.to("cuda:0"), w)
+
+
+def test_compile_and_opcheck():
+    from sgl_kernel import dsv3_router_gemm
+
+    f = torch.compile(lambda a, w: dsv3_router_gemm(a, w, torch.float32) + 1, fullgraph=True, backend="aot_eager", dynamic=True)
+    for tokens in (2, 3, 9):
+        a, w, want = operands(tokens, 256)
+        assert_close(f(a, w), want + 1)
+    for space in (torch.ops.sgl_kernel, torch.ops.sgl_kernel_jit):
+        result = torch.library.opcheck(space.dsv3_router_gemm.default, (torch.empty(9, 256, device="cuda"), a, w))
+        assert set(result.values()) == {"SUCCESS"}, result
+
+
+def test_warnings():
+    _, texts = warned(lambda: sgl_kernel.gemm.dsv3_fused_a_gemm)
+    assert len(texts) == 1, texts
