@@ -2,23 +2,15 @@
 #include "internal.h"
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { UNREAD = -1, INVALID = -2 }; /* beside the values of sgl_jit_backend */
-static atomic_int backend = UNREAD;
+static atomic_int backend = JIT_SETTING_UNREAD;
 
 static int read_backend(void) {
+  static const char *const names[] = {[SGL_JIT_BACKEND_AUTO] = "auto", [SGL_JIT_BACKEND_REFERENCE] = "reference"};
   int value = atomic_load_explicit(&backend, memory_order_relaxed);
-  if (value == UNREAD) {
-    const char *text = secure_getenv("SGL_KERNEL_JIT_BACKEND");
-    int found = !text || !*text || strcmp(text, "auto") == 0 ? SGL_JIT_BACKEND_AUTO
-                : strcmp(text, "reference") == 0             ? SGL_JIT_BACKEND_REFERENCE
-                                                             : INVALID;
-    if (atomic_compare_exchange_strong(&backend, &value, found)) /* else sgl_jit_set_backend was faster */
-      value = found;
-  }
-  return value;
+  return value != JIT_SETTING_UNREAD
+             ? value
+             : jit_setting_first(&backend, "SGL_KERNEL_JIT_BACKEND", names, 2, SGL_JIT_BACKEND_AUTO);
 }
 
 sgl_jit_status sgl_jit_set_backend(sgl_jit_backend wanted, char *message, size_t message_size) {
@@ -36,7 +28,7 @@ sgl_jit_backend sgl_jit_get_backend(void) {
 /* SGL_JIT_OK: the chosen backend computes such tensors. */
 static inline sgl_jit_status check_backend(bool cuda, int device, struct jit_message m) {
   int chosen = read_backend();
-  if (chosen == INVALID)
+  if (chosen == JIT_SETTING_INVALID)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT,
                     "the environment variable SGL_KERNEL_JIT_BACKEND must be auto or reference");
   if (chosen == SGL_JIT_BACKEND_REFERENCE && cuda)

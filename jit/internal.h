@@ -327,6 +327,8 @@ void jit_compiler_facts(const struct jit_compiler *compiler, struct jit_compiler
 struct jit_target jit_target_exact(int major, int minor);
 /* The reverse; false for what is no device's own target. */
 bool jit_target_parse(const char *name, int *major, int *minor);
+/* The number in a name: 90 of "sm_90a", and of "sm_90" and "compute_90", which older compilers have in its place. */
+int jit_target_capability(const char *name);
 /* The best target for the device that the compiler knows. */
 struct jit_target jit_target_for(const struct jit_compiler *compiler, int major, int minor);
 sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
@@ -485,6 +487,14 @@ sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct ji
 /* Compiles into the cache folder what is not there yet. No driver, no device. */
 sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                    struct jit_message m);
+
+/* --- setting.c --- */
+
+/* Beside the values of the enumeration, which are the indices of their names: not looked at yet, and a name that there
+ * is not. */
+enum { JIT_SETTING_UNREAD = -1, JIT_SETTING_INVALID = -2 };
+/* Reads the variable, unless a function has set the setting meanwhile; `unset` is for a missing or empty one. */
+int jit_setting_first(atomic_int *setting, const char *variable, const char *const names[], int count, int unset);
 
 /* --- modes.c --- */
 

@@ -370,8 +370,7 @@ static bool is_cached(const struct jit_cache_key *key) {
 }
 
 void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, struct jit_plan *plan) {
-  const char *number = strchr(target->name, '_'); /* "sm_90a", "compute_90" */
-  int capability = number ? atoi(number + 1) : 0;
+  int capability = jit_target_capability(target->name);
   jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, capability,
            jit_shared_limit(capability), plan);
 }

@@ -49,7 +49,7 @@ static sgl_jit_status launch_path(const struct jit_driver *driver, const struct 
   return SGL_JIT_OK;
 }
 
-static inline sgl_jit_status enter(int ordinal, struct jit_place *place, struct jit_message m) {
+sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_message m) {
   sgl_jit_status status = jit_driver(&place->driver, m);
   if (status != SGL_JIT_OK)
     return status;
@@ -61,10 +61,6 @@ static inline sgl_jit_status enter(int ordinal, struct jit_place *place, struct 
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "cuda:%d has compute capability %d.%d, this needs %d.0 or newer",
                     ordinal, place->device->major, place->device->minor, JIT_MIN_MAJOR);
   return jit_context_enter(place->driver, place->device, &place->context, m);
-}
-
-sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_message m) {
-  return enter(ordinal, place, m);
 }
 
 static inline sgl_jit_status find_kernel(const struct jit_place *place, const struct jit_gemm *gemm, bool asked,
@@ -85,7 +81,7 @@ sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct
         m, SGL_JIT_ERROR_INVALID_ARGUMENT,
         "the environment variables SGL_KERNEL_JIT_BATCH_INVARIANT and SGL_KERNEL_JIT_PDL_PREFETCH must be 0 "
         "or 1");
-  sgl_jit_status status = enter(gemm->device, &place, m);
+  sgl_jit_status status = jit_enter(gemm->device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
   status = find_kernel(&place, gemm, false, &kernel, m);
@@ -98,7 +94,7 @@ sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct
 sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m) {
   struct jit_place place;
   const struct jit_kernel *kernel;
-  sgl_jit_status status = enter(gemm->device, &place, m);
+  sgl_jit_status status = jit_enter(gemm->device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
   status = find_kernel(&place, gemm, true, &kernel, m);

@@ -2,29 +2,21 @@
 #include "internal.h"
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { UNREAD = -1, INVALID = -2 }; /* beside the values of sgl_jit_monitor */
-static atomic_int monitor = UNREAD;
+static atomic_int monitor = JIT_SETTING_UNREAD;
 static atomic_bool warm;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
 static sgl_jit_late_compile_hook hook;
 static void *hook_user;
 
 static int read_monitor(void) {
+  static const char *const names[] = {
+      [SGL_JIT_MONITOR_OFF] = "off", [SGL_JIT_MONITOR_WARN] = "warn", [SGL_JIT_MONITOR_ERROR] = "error"};
   int value = atomic_load(&monitor);
-  if (value == UNREAD) {
-    const char *text = secure_getenv("SGL_KERNEL_JIT_MONITOR");
-    int found = !text || !*text || strcmp(text, "warn") == 0 ? SGL_JIT_MONITOR_WARN
-                : strcmp(text, "off") == 0                   ? SGL_JIT_MONITOR_OFF
-                : strcmp(text, "error") == 0                 ? SGL_JIT_MONITOR_ERROR
-                                                             : INVALID;
-    if (atomic_compare_exchange_strong(&monitor, &value, found)) /* else sgl_jit_set_monitor was faster */
-      value = found;
-  }
-  return value;
+  return value != JIT_SETTING_UNREAD
+             ? value
+             : jit_setting_first(&monitor, "SGL_KERNEL_JIT_MONITOR", names, 3, SGL_JIT_MONITOR_WARN);
 }
 
 sgl_jit_status sgl_jit_set_monitor(sgl_jit_monitor wanted, char *message, size_t message_size) {
@@ -67,7 +59,7 @@ sgl_jit_status jit_monitor(const sgl_jit_kernel_spec *spec, const char *target, 
   int mode = read_monitor();
   if (mode == SGL_JIT_MONITOR_OFF)
     return SGL_JIT_OK;
-  if (mode == INVALID)
+  if (mode == JIT_SETTING_INVALID)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT,
                     "the environment variable SGL_KERNEL_JIT_MONITOR must be off, warn or error");
   struct jit_spec_text kernel = jit_spec_text(spec);

@@ -158,6 +158,11 @@ bool jit_target_parse(const char *name, int *major, int *minor) {
   return number > 0 && number < 1000 && strcmp(jit_target_exact(*major, *minor).name, name) == 0;
 }
 
+int jit_target_capability(const char *name) {
+  const char *number = strchr(name, '_');
+  return number ? atoi(number + 1) : 0;
+}
+
 struct jit_target jit_target_for(const struct jit_compiler *compiler, int major, int minor) {
   int own = major * 10 + minor, same_major = 0, older = 0;
   for (int i = 0; i < compiler->arch_count; i++) {

@@ -5,17 +5,16 @@
 #include <stdio.h>
 
 enum {
-  FMA_WARPS = 14,     /* at most; 448 threads divide 7168 values evenly */
-  FUSED_A_TILE = 16,  /* 2112 columns make 132 tiles, one for each multiprocessor */
-  ROUTER_TILE = 32,   /* fewer re-reads of the tokens than with 16 */
-  ROUTER_CLUSTER = 8, /* the most that every device with clusters has */
-  TENSOR_WARPS = 8,   /* at most */
-  FUSED_A_DEPTH = 5,  /* units under way for each warp: 8 x 2 KB x 5 of weights for a block */
-  FUSED_A_DEPTH_32 = 3,
-  FUSED_A_UNROLL = 2,  /* more gains a hundredth and costs a hundred milliseconds of compiling */
-  MOST_TOKENS = 64,    /* of a call */
-  UNIT_LINE = 128,     /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
-  CLUSTERS_SINCE = 90, /* compute capability */
+  FMA_WARPS = 14,       /* at most; 448 threads divide 7168 values evenly */
+  FUSED_A_TILE = 16,    /* 2112 columns make 132 tiles, one for each multiprocessor */
+  ROUTER_TILE = 32,     /* fewer re-reads of the tokens than with 16 */
+  ROUTER_CLUSTER = 8,   /* the most that every device with clusters has */
+  TENSOR_WARPS = 8,     /* at most */
+  FUSED_A_DEPTH = 5,    /* units under way for each warp: 8 x 2 KB x 5 of weights for a block */
+  FUSED_A_DEPTH_32 = 3, /* the same for 32 tokens a block, which leave less room */
+  MOST_TOKENS = 64,     /* of a call */
+  UNIT_LINE = 128,      /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
+  CLUSTERS_SINCE = 90,  /* compute capability */
 };
 
 /* Shared memory that a block may have, in bytes, by compute capability. (CUDA C++ Programming Guide, technical

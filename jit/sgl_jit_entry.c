@@ -25,7 +25,6 @@ static bool has_section(Elf *elf, size_t names, const char *wanted) {
 static bool check_elf(Elf *elf, const struct tool_entry *entry, const struct jit_plan *plan, char *why, size_t size) {
   GElf_Ehdr header;
   size_t names;
-  int major, minor;
   if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header) || elf_getshdrstrndx(elf, &names) != 0)
     return snprintf(why, size, "the image is no ELF file"), false;
   if (header.e_machine != MACHINE_CUDA)
@@ -36,8 +35,7 @@ static bool check_elf(Elf *elf, const struct tool_entry *entry, const struct jit
   int number = abi == OS_ABI_CUDA_13   ? (int)(header.e_flags >> 8 & 0xff)
                : abi == OS_ABI_CUDA_12 ? (int)(header.e_flags & 0xff)
                                        : 0;
-  /* A target that is no device's own, such as sm_90, is named by an older compiler: the same number. */
-  int wanted = jit_target_parse(entry->target, &major, &minor) ? major * 10 + minor : atoi(entry->target + 3);
+  int wanted = jit_target_capability(entry->target);
   if (number && number != wanted)
     return snprintf(why, size, "the image is code for sm_%d, not for %s", number, entry->target), false;
   for (int i = 0; i < plan->path_count; i++) {

@@ -3,8 +3,8 @@
 #include <tensor_gemm.cuh>
 
 #if DEPTH_16
-TENSOR_ENTRY(fused_a_16, 16, DEPTH_16, ALL)
+TENSOR_ENTRY(fused_a_16, 16, DEPTH_16)
 #endif
 #if DEPTH_32
-TENSOR_ENTRY(fused_a_32, 32, DEPTH_32, ALL)
+TENSOR_ENTRY(fused_a_32, 32, DEPTH_32)
 #endif

@@ -100,5 +100,5 @@ __device__ __forceinline__ void router(output_t *output, const bf16 *activations
 FMA_ENTRY(1) // one entry for both costs the single token a twentieth
 FMA_ENTRY(2)
 #if DEPTH_16
-TENSOR_ENTRY(router_16, 16, DEPTH_16, ALL)
+TENSOR_ENTRY(router_16, 16, DEPTH_16)
 #endif

@@ -36,7 +36,13 @@ constexpr int LINE = 128;                                // bytes: 64 k of a row
 constexpr int TENSOR_THREADS = WARPS * 32;
 constexpr int QUADS = TILE / 4;
 constexpr bool SHORT_SUMS = OUTPUT_F32 && UNITS > 2; // long sums inside the tensor core lose more than float32 does
-constexpr int ALL = UNITS <= 2 ? UNITS : 1;           // how often a loop over the units is unrolled
+constexpr int UNROLL = UNITS <= 2 ? UNITS : 1;        // how often a loop over the units is unrolled
+
+// Whether the block has the warp's unit u: where the units do not divide evenly, the last ones are missing.
+__device__ __forceinline__ bool has_unit(int u, int warp) {
+  return BLOCK_UNITS % WARPS == 0 || u * WARPS + warp < BLOCK_UNITS;
+}
+
 // Partial sums of a token are TILE floats in a row; columns are exchanged so that the stores of a warp go to 32 banks.
 __device__ __forceinline__ int sum_place(int token, int column) {
   return token * TILE + (column ^ token / 2 % (TILE / 8) * 8);
@@ -56,7 +62,7 @@ __device__ __forceinline__ quad ordered_sum(const unsigned char *first, int dist
   return sum;
 }
 
-template <int TOKENS, int DEPTH, int UNROLL>
+template <int TOKENS, int DEPTH>
 __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activations, const bf16 *weights, int tokens,
                                             int block_tokens, int launch) {
   constexpr bool RESIDENT = DEPTH >= UNITS;
@@ -97,7 +103,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 
   auto copy_weights = [&](int u, int slot) {
     const int unit = u * WARPS + warp;
-    if (BLOCK_UNITS % WARPS != 0 && unit >= BLOCK_UNITS)
+    if (!has_unit(u, warp))
       return;
 #pragma unroll
     for (int i = 0; i < TILE / 4; i++) {
@@ -107,7 +113,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
   };
   auto copy_activations = [&](int u, int slot) {
     const int unit = u * WARPS + warp;
-    if (BLOCK_UNITS % WARPS != 0 && unit >= BLOCK_UNITS)
+    if (!has_unit(u, warp))
       return;
 #pragma unroll 1
     for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS) {
@@ -155,7 +161,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
         }
       }
       copies_commit();
-      if (BLOCK_UNITS % WARPS == 0 || u * WARPS + warp < BLOCK_UNITS) {
+      if (has_unit(u, warp)) {
         const unsigned char *unit = ring + slot * slot_bytes;
         float fresh[2][BLOCKS16][GROUPS][4] = {};
         float(&part)[2][BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
@@ -246,8 +252,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 #endif
 
 // One block a multiprocessor is enough: without the 1 the compiler saves registers and loads one after the other.
-#define TENSOR_ENTRY(NAME, TOKENS, DEPTH, UNROLL)                                                                      \
+#define TENSOR_ENTRY(NAME, TOKENS, DEPTH)                                                                              \
   extern "C" __global__ void IN_CLUSTERS __launch_bounds__(TENSOR_THREADS, 1) NAME(                                    \
       output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens, int launch) {      \
-    tensor_gemm<TOKENS, DEPTH, UNROLL>(output, activations, weights, tokens, block_tokens, launch);                    \
+    tensor_gemm<TOKENS, DEPTH>(output, activations, weights, tokens, block_tokens, launch);                            \
   }

@@ -355,16 +355,13 @@ static void print_errors(const struct call *c, const char *mode, const struct er
 
 /* --- modes --- */
 
-/* Found by name, so that the grid's errors can be read of a library without the switch too; it fails all the same. */
-static bool set_mode(const char *name, int value) {
-  sgl_jit_status (*set)(int, char *, size_t);
-  *(void **)&set = dlsym(RTLD_DEFAULT, name);
-  CU_ASSERT_PTR_NOT_NULL(set);
-  return !set || set(value, message, sizeof message) == SGL_JIT_OK;
+static bool set_pdl(sgl_jit_pdl pdl) {
+  return sgl_jit_set_pdl(pdl, message, sizeof message) == SGL_JIT_OK;
 }
 
 static bool set_modes(bool invariant, bool pdl) {
-  return set_mode("sgl_jit_set_batch_invariant", invariant) && set_mode("sgl_jit_set_pdl", pdl);
+  return sgl_jit_set_batch_invariant(invariant, message, sizeof message) == SGL_JIT_OK &&
+         set_pdl(pdl ? SGL_JIT_PDL_ON : SGL_JIT_PDL_OFF);
 }
 
 /* --- the grid of shapes, and random ones --- */
@@ -719,7 +716,6 @@ static void pdl_weights(void) {
     return;
   static const int counts[] = {1, 2, 3, 16, 33, 64};
   enum { OUT = 64, K = 2048 }; /* the first kernel's output, [OUT][K], is the second one's weight */
-  const int no_prefetch = 2;
   CUdeviceptr kept = weights_device, made;
   CU_ASSERT_FATAL(cu.cuMemAlloc_v2(&made, OUT * K * 2) == 0);
   unsigned char *without = malloc(MAX_TOKENS * OUT * 4);
@@ -731,7 +727,7 @@ static void pdl_weights(void) {
       use.stream = make.stream;
       unsigned wrong = 0;
       for (int turn = 0; turn < 21; turn++) { /* the first without PDL */
-        bool fine = set_mode("sgl_jit_set_pdl", turn > 0 ? no_prefetch : 0) &&
+        bool fine = set_pdl(turn > 0 ? SGL_JIT_PDL_NO_PREFETCH : SGL_JIT_PDL_OFF) &&
                     cu.cuMemsetD8_v2(made, 0xff, OUT * K * 2) == 0 &&
                     cu.cuMemsetD8_v2(output_device, 0xff, output_size(&use) + 2 * GUARD) == 0 &&
                     cu.cuCtxSynchronize() == 0 && run(&make) == SGL_JIT_OK;
