@@ -194,9 +194,9 @@ CHECK check_overlap(const struct call *c, struct jit_message m) {
     return SGL_JIT_OK;
   uintptr_t output = (uintptr_t)c->output.t->data, a = (uintptr_t)c->a.t->data, w = (uintptr_t)c->w.t->data;
   uintptr_t output_size = (uintptr_t)(c->tokens * c->n) * (c->output.t->dtype == SGL_JIT_DTYPE_FLOAT32 ? 4 : 2);
-  if (output < a + (uintptr_t)(c->tokens * c->k) * 2 && a < output + output_size)
+  if (jit_overlap(output, output_size, a, (uintptr_t)(c->tokens * c->k) * 2))
     return FAIL("%s must not overlap %s", c->output.name, c->a.name);
-  if (output < w + (uintptr_t)(c->n * c->k) * 2 && w < output + output_size)
+  if (jit_overlap(output, output_size, w, (uintptr_t)(c->n * c->k) * 2))
     return FAIL("%s must not overlap %s", c->output.name, c->w.name);
   return SGL_JIT_OK;
 }

@@ -143,10 +143,6 @@ static sgl_jit_status check_device(const struct call *c, struct jit_message m) {
   return SGL_JIT_OK;
 }
 
-static bool overlap(uintptr_t a, uintptr_t a_size, uintptr_t b, uintptr_t b_size) {
-  return a < b + b_size && b < a + a_size;
-}
-
 static sgl_jit_status check_data(const struct call *c, uintptr_t workspace, size_t workspace_size,
                                  struct jit_message m) {
   int64_t bytes[TENSORS];
@@ -171,12 +167,12 @@ static sgl_jit_status check_data(const struct call *c, uintptr_t workspace, size
   uintptr_t output = (uintptr_t)c->t[OUTPUT]->data, output_size = (uintptr_t)bytes[OUTPUT];
   for (int i = A; i < TENSORS; i++) {
     uintptr_t data = (uintptr_t)c->t[i]->data, size = (uintptr_t)bytes[i];
-    if (overlap(output, output_size, data, size))
+    if (jit_overlap(output, output_size, data, size))
       return FAIL("output must not overlap %s", names[i]);
-    if (overlap(workspace, workspace_size, data, size))
+    if (jit_overlap(workspace, workspace_size, data, size))
       return FAIL("workspace must not overlap %s", names[i]);
   }
-  if (overlap(workspace, workspace_size, output, output_size))
+  if (jit_overlap(workspace, workspace_size, output, output_size))
     return FAIL("workspace must not overlap output");
   return SGL_JIT_OK;
 }

@@ -35,6 +35,11 @@ sgl_jit_status jit_fail(struct jit_message m, sgl_jit_status status, const char 
 
 /* --- checks.c --- */
 
+/* Whether two pieces of memory, addresses and sizes in bytes, have a byte in common. */
+static inline bool jit_overlap(uintptr_t a, uintptr_t a_size, uintptr_t b, uintptr_t b_size) {
+  return a < b + b_size && b < a + a_size;
+}
+
 enum jit_op { JIT_ROUTER = SGL_JIT_OP_DSV3_ROUTER_GEMM, JIT_FUSED_A = SGL_JIT_OP_DSV3_FUSED_A_GEMM };
 
 /* A checked call: output[m, n] = sum over k of a[m, k] * w[n, k], everything packed and row-major. */
