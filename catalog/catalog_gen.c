@@ -198,10 +198,9 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
 /* --- compat_table.h and .c, compat_exports.map ----------------------------------------------------------------------
  */
 
-/* The shim defines a C++ function when this project has the kernel and its C++ face takes the same call. */
+/* The shim defines a C++ function when this project has the kernel. */
 static bool shim_serves_cxx(const struct catalog_symbol *symbol) {
-  const struct catalog_route *jit = catalog_jit_route(symbol);
-  return jit && jit->cxx && symbol->cxx.mangled[0];
+  return catalog_jit_route(symbol) && symbol->cxx.mangled[0];
 }
 
 /* A name that the shim answers for: one that left in Python or as an operator. */
@@ -272,9 +271,8 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "extern const struct compat_operator compat_operators[];\n"
       "extern const unsigned compat_operators_count;\n"
       "\n"
-      "/* A C++ function that the shim defines: the symbols with a jit route and cxx: true. Parameters are in the "
-      "order of\n"
-      " * the declaration; a reference to a tensor arrives as a pointer to the at::Tensor object. */\n"
+      "/* A C++ function that the shim defines: the symbols with a jit route. Parameters are in the order of\n"
+      " * the declaration; a tensor arrives as a pointer to the at::Tensor object. */\n"
       "struct compat_entry {\n"
       "  const char *id;\n"
       "  const char *mangled;     /* the name exported by compat_exports.map */\n"
@@ -453,10 +451,10 @@ static void python_item(FILE *out, const char *key, const char *text) {
   fputs(", ", out);
 }
 
-/* A route whose function takes an old call: what python: true promises, or a function of another library that has all
- * the old parameters under their names. */
+/* A route whose function takes an old call: what python: true promises, or a function of this project or of another
+ * library that has all the old parameters under their names. */
 static bool route_takes_old_calls(const struct catalog_route *route) {
-  if (route->kind != CATALOG_ROUTE_LIBRARY || !route->arguments_count)
+  if (route->kind == CATALOG_ROUTE_SGLANG || !route->arguments_count)
     return route->python;
   for (unsigned i = 0; i < route->arguments_count; i++)
     if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)

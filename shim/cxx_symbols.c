@@ -11,25 +11,28 @@
 #include <errno.h>
 #include <stdio.h>
 
+/* An at::Tensor that is passed by value is one of the caller's, who destroys it: it arrives as a pointer too. */
 typedef void three_tensors(void *output, const void *mat_a, const void *mat_b);
+typedef void bmm_tensors(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer,
+                         int64_t cublas_handle);
 
 SGL_COMPAT_API three_tensors dsv3_router_gemm __asm__(COMPAT_MANGLED_dsv3_router_gemm);
 SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused_a_gemm);
+SGL_COMPAT_API bmm_tensors bmm_fp8 __asm__(COMPAT_MANGLED_bmm_fp8);
 
-static void serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
-                  void *output, const void *mat_a, const void *mat_b) {
+/* Returns the function of another library to which the call has to go, or NULL: it is done. */
+static void *serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
+                   void *const tensors[]) {
   int saved = errno;
-  three_tensors *elsewhere = (three_tensors *)forward_find(forward, mangled, site);
+  void *elsewhere = forward_find(forward, mangled, site);
   if (elsewhere) {
     errno = saved;
-    elsewhere(output, mat_a, mat_b);
-    return;
+    return elsewhere;
   }
   char message[SERVE_MESSAGE];
   bool done = false;
   if (warn_call(SGL_COMPAT_CALL_CXX, kernel, site, message, sizeof message)) {
     const struct torch_abi *torch = torch_abi_get();
-    void *const tensors[3] = {output, (void *)mat_a, (void *)mat_b};
     if (torch)
       done = serve_run(torch, kernel, tensors, message, sizeof message);
     else
@@ -39,22 +42,36 @@ static void serve(enum serve_kernel kernel, const char *mangled, struct forward 
                serve_name(kernel));
   }
   if (!done)
-    elsewhere = (three_tensors *)forward_find(forward, mangled, NULL); /* somebody else may be able to */
+    elsewhere = forward_find(forward, mangled, NULL); /* somebody else may be able to */
   errno = saved;
-  if (elsewhere)
-    elsewhere(output, mat_a, mat_b);
-  else if (!done)
+  if (!done && !elsewhere)
     throw_error(serve_name(kernel), message);
+  return elsewhere;
 }
 
 void dsv3_router_gemm(void *output, const void *mat_a, const void *mat_b) {
   static struct forward forward;
-  serve(SERVE_DSV3_ROUTER_GEMM, COMPAT_MANGLED_dsv3_router_gemm, &forward, __builtin_return_address(0), output, mat_a,
-        mat_b);
+  three_tensors *elsewhere =
+      (three_tensors *)serve(SERVE_DSV3_ROUTER_GEMM, COMPAT_MANGLED_dsv3_router_gemm, &forward,
+                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b});
+  if (elsewhere)
+    elsewhere(output, mat_a, mat_b);
 }
 
 void dsv3_fused_a_gemm(void *output, const void *mat_a, const void *mat_b) {
   static struct forward forward;
-  serve(SERVE_DSV3_FUSED_A_GEMM, COMPAT_MANGLED_dsv3_fused_a_gemm, &forward, __builtin_return_address(0), output, mat_a,
-        mat_b);
+  three_tensors *elsewhere =
+      (three_tensors *)serve(SERVE_DSV3_FUSED_A_GEMM, COMPAT_MANGLED_dsv3_fused_a_gemm, &forward,
+                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b});
+  if (elsewhere)
+    elsewhere(output, mat_a, mat_b);
+}
+
+void bmm_fp8(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer, int64_t cublas_handle) {
+  static struct forward forward;
+  bmm_tensors *elsewhere =
+      (bmm_tensors *)serve(SERVE_BMM_FP8, COMPAT_MANGLED_bmm_fp8, &forward, __builtin_return_address(0),
+                           (void *const[]){a, b, d, a_scale, b_scale, workspace_buffer});
+  if (elsewhere)
+    elsewhere(a, b, d, a_scale, b_scale, workspace_buffer, cublas_handle);
 }

@@ -19,18 +19,21 @@
 /* The stack's tensors are ours: each is deleted exactly once, always, and before an exception, since torch has given
  * them away when it calls. Deleting `output` drops a reference only; the caller's tensor has been written in place. */
 
-enum { ARGUMENTS = 3 };
-
-static void take(const struct torch_abi *torch, void *const tensors[ARGUMENTS]) {
-  for (int i = 0; i < ARGUMENTS; i++)
+static void take(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[]) {
+  for (int i = 0; i < serve_tensors(kernel); i++)
     torch->delete_tensor_object(tensors[i]);
 }
 
+/* The tensors come first; bmm_fp8's seventh argument is the handle of a cuBLAS that is not used. */
+static const unsigned arguments_of[SERVE_COUNT] = {
+    [SERVE_BMM_FP8] = 7, [SERVE_DSV3_FUSED_A_GEMM] = 3, [SERVE_DSV3_ROUTER_GEMM] = 3};
+
 /* The count is that of our own schema; another one would be a torch that calls kernels in another way. */
-static bool open_stack(const uint64_t *stack, uint64_t arguments, uint64_t results, void *tensors[ARGUMENTS]) {
-  if (arguments != ARGUMENTS || results != 0)
+static bool open_stack(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
+                       void *tensors[SERVE_TENSORS]) {
+  if (arguments != arguments_of[kernel] || results != 0)
     return false;
-  for (int i = 0; i < ARGUMENTS; i++)
+  for (int i = 0; i < serve_tensors(kernel); i++)
     tensors[i] = (void *)(uintptr_t)stack[i];
   return true;
 }
@@ -41,45 +44,45 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
   int saved = errno;
   const struct torch_abi *torch = torch_abi_get(); /* there: torch calls us */
   char message[SERVE_MESSAGE];
-  void *tensors[ARGUMENTS];
-  bool ok = open_stack(stack, arguments, results, tensors);
+  void *tensors[SERVE_TENSORS];
+  bool ok = open_stack(kernel, stack, arguments, results, tensors);
   if (!ok) {
-    snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not 3 for 0",
-             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results);
+    snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
+             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of[kernel]);
   } else {
     ok = (!site || warn_call(SGL_COMPAT_CALL_OPERATOR, kernel, site, message, sizeof message)) &&
          serve_run(torch, kernel, tensors, message, sizeof message);
-    take(torch, tensors);
+    take(torch, kernel, tensors);
   }
   errno = saved;
   if (!ok)
     throw_error(serve_name(kernel), message);
 }
 
-static void dsv3_router_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
-  run(SERVE_DSV3_ROUTER_GEMM, stack, arguments, results, __builtin_return_address(0));
-}
-
-static void dsv3_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
-  run(SERVE_DSV3_FUSED_A_GEMM, stack, arguments, results, __builtin_return_address(0));
-}
-
-static void jit_router_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
-  run(SERVE_DSV3_ROUTER_GEMM, stack, arguments, results, NULL);
-}
-
-static void jit_fused_a_gemm(uint64_t *stack, uint64_t arguments, uint64_t results) {
-  run(SERVE_DSV3_FUSED_A_GEMM, stack, arguments, results, NULL);
-}
-
 /* A tensor on the meta device has no data: the operators only fill their output, so nothing is left to do. */
-static void do_nothing(uint64_t *stack, uint64_t arguments, uint64_t results) {
+static void do_nothing(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results) {
   int saved = errno;
-  void *tensors[ARGUMENTS];
-  if (open_stack(stack, arguments, results, tensors))
-    take(torch_abi_get(), tensors);
+  void *tensors[SERVE_TENSORS];
+  if (open_stack(kernel, stack, arguments, results, tensors))
+    take(torch_abi_get(), kernel, tensors);
   errno = saved;
 }
+
+/* The three kernels of an operator: deprecated, supported, and for meta tensors. */
+#define BOXED(name, kernel)                                                                                            \
+  static void old_##name(uint64_t *stack, uint64_t arguments, uint64_t results) {                                      \
+    run(kernel, stack, arguments, results, __builtin_return_address(0));                                               \
+  }                                                                                                                    \
+  static void jit_##name(uint64_t *stack, uint64_t arguments, uint64_t results) {                                      \
+    run(kernel, stack, arguments, results, NULL);                                                                      \
+  }                                                                                                                    \
+  static void meta_##name(uint64_t *stack, uint64_t arguments, uint64_t results) {                                     \
+    do_nothing(kernel, stack, arguments, results);                                                                     \
+  }
+BOXED(bmm_fp8, SERVE_BMM_FP8)
+BOXED(fused_a, SERVE_DSV3_FUSED_A_GEMM)
+BOXED(router, SERVE_DSV3_ROUTER_GEMM)
+#undef BOXED
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
@@ -90,12 +93,17 @@ static struct {
   torch_boxed *boxed[SERVE_COUNT];
   _Atomic sgl_compat_op_state state[SERVE_COUNT];
 } spaces[SPACE_COUNT] = {
-    [SPACE_OLD] =
-        {.name = COMPAT_OP_NAMESPACE,
-         .boxed = {[SERVE_DSV3_ROUTER_GEMM] = dsv3_router_gemm, [SERVE_DSV3_FUSED_A_GEMM] = dsv3_fused_a_gemm}},
+    [SPACE_OLD] = {.name = COMPAT_OP_NAMESPACE,
+                   .boxed = {[SERVE_BMM_FP8] = old_bmm_fp8,
+                             [SERVE_DSV3_FUSED_A_GEMM] = old_fused_a,
+                             [SERVE_DSV3_ROUTER_GEMM] = old_router}},
     [SPACE_JIT] = {.name = "sgl_kernel_jit",
-                   .boxed = {[SERVE_DSV3_ROUTER_GEMM] = jit_router_gemm, [SERVE_DSV3_FUSED_A_GEMM] = jit_fused_a_gemm}},
+                   .boxed = {[SERVE_BMM_FP8] = jit_bmm_fp8,
+                             [SERVE_DSV3_FUSED_A_GEMM] = jit_fused_a,
+                             [SERVE_DSV3_ROUTER_GEMM] = jit_router}},
 };
+static torch_boxed *const meta[SERVE_COUNT] = {
+    [SERVE_BMM_FP8] = meta_bmm_fp8, [SERVE_DSV3_FUSED_A_GEMM] = meta_fused_a, [SERVE_DSV3_ROUTER_GEMM] = meta_router};
 
 /* Torch 2.10's entry wants the version of the C ABI that the kernel was written for: major, minor and patch in the top
  * three bytes. */
@@ -138,7 +146,7 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum spa
   static const char *const keys[] = {"CUDA", "CPU", "Meta"};
   void *kernels[3];
   for (int i = 0; i < 3; i++) {
-    bool added = add_kernel(torch, in, keys[i], name, i == 2 ? do_nothing : spaces[space].boxed[kernel], &kernels[i]);
+    bool added = add_kernel(torch, in, keys[i], name, i == 2 ? meta[kernel] : spaces[space].boxed[kernel], &kernels[i]);
     if (added)
       continue;
     snprintf(message, message_size, "torch refuses the %s kernel of %s::%s%s", keys[i], in, name,

@@ -3,16 +3,74 @@
 #include <sgl_kernel_jit/sgl_kernel_jit.h>
 #include <stdio.h>
 
-static const struct {
+/* --- the kernels -------------------------------------------------------------------------------------------------- */
+
+static sgl_jit_status run_fused_a(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+  return sgl_jit_dsv3_fused_a_gemm(&t[0], &t[1], &t[2], stream, message, message_size);
+}
+
+static sgl_jit_status run_router(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+  return sgl_jit_dsv3_router_gemm(&t[0], &t[1], &t[2], stream, message, message_size);
+}
+
+/* False for a tensor whose elements do not lie in one piece: counted, they would not say how much memory there is. */
+static bool count_packed(const sgl_jit_tensor *t, int64_t *count) {
+  *count = 1;
+  for (int d = 0; d < t->ndim; d++)
+    *count *= t->sizes[d];
+  int64_t step = 1;
+  for (int d = t->ndim - 1; d >= 0 && *count > 0; d--) {
+    if (t->sizes[d] != 1 && t->strides[d] != step)
+      return false;
+    step *= t->sizes[d];
+  }
+  return true;
+}
+
+static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+  const sgl_jit_tensor *a = &t[0], *b = &t[1], *output = &t[2], *workspace = &t[5];
+  int64_t bytes = 0;
+  if (!count_packed(workspace, &bytes)) {
+    snprintf(message, message_size, "bmm_fp8: workspace_buffer must be packed; pass a contiguous tensor");
+    return SGL_JIT_ERROR_INVALID_ARGUMENT;
+  }
+  if (a->device_type == SGL_JIT_DEVICE_CUDA &&
+      (workspace->device_type != SGL_JIT_DEVICE_CUDA || workspace->device_index != a->device_index)) {
+    snprintf(message, message_size, "bmm_fp8: workspace_buffer must be on cuda:%d like A", (int)a->device_index);
+    return SGL_JIT_ERROR_INVALID_ARGUMENT;
+  }
+  return sgl_jit_bmm_fp8(output, a, b, &t[3], &t[4], bytes ? workspace->data : NULL, (size_t)bytes, stream, message,
+                         message_size);
+}
+
+static const struct kernel {
   const char *name;
-  sgl_jit_status (*run)(const sgl_jit_tensor *, const sgl_jit_tensor *, const sgl_jit_tensor *, void *, char *, size_t);
+  int count, first_input;
+  const char *tensors[SERVE_TENSORS];
+  sgl_jit_status (*run)(const sgl_jit_tensor tensors[], void *stream, char *message, size_t message_size);
 } kernels[SERVE_COUNT] = {
-    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", sgl_jit_dsv3_fused_a_gemm},
-    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", sgl_jit_dsv3_router_gemm},
+    [SERVE_BMM_FP8] = {"bmm_fp8", 6, 0, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
+    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 1, {"output", "mat_a", "mat_b"}, run_fused_a},
+    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 1, {"output", "mat_a", "mat_b"}, run_router},
 };
 
 const char *serve_name(enum serve_kernel kernel) {
   return kernels[kernel].name;
+}
+
+int serve_tensors(enum serve_kernel kernel) {
+  return kernels[kernel].count;
+}
+
+/* --- tensors ------------------------------------------------------------------------------------------------------ */
+
+static sgl_jit_dtype dtype_of(const struct torch_abi *torch, int32_t dtype) {
+  return dtype == torch->dtype_bfloat16        ? SGL_JIT_DTYPE_BFLOAT16
+         : dtype == torch->dtype_float32       ? SGL_JIT_DTYPE_FLOAT32
+         : dtype == torch->dtype_float16       ? SGL_JIT_DTYPE_FLOAT16
+         : dtype == torch->dtype_float8_e4m3fn ? SGL_JIT_DTYPE_FLOAT8_E4M3FN
+         : dtype == torch->dtype_float8_e5m2   ? SGL_JIT_DTYPE_FLOAT8_E5M2
+                                               : SGL_JIT_DTYPE_OTHER;
 }
 
 /* False when torch cannot describe the tensor: an undefined, sparse or fake one. */
@@ -24,9 +82,7 @@ static bool view_of(const struct torch_abi *torch, void *tensor, sgl_jit_tensor 
       torch->get_device_type(tensor, &device_type) != 0 || torch->get_device_index(tensor, &device_index) != 0 ||
       torch->get_data_ptr(tensor, &view->data) != 0)
     return false;
-  view->dtype = dtype == torch->dtype_bfloat16  ? SGL_JIT_DTYPE_BFLOAT16
-                : dtype == torch->dtype_float32 ? SGL_JIT_DTYPE_FLOAT32
-                                                : SGL_JIT_DTYPE_OTHER;
+  view->dtype = dtype_of(torch, dtype);
   view->device_type = device_type == torch->device_type_cuda  ? SGL_JIT_DEVICE_CUDA
                       : device_type == torch->device_type_cpu ? SGL_JIT_DEVICE_CPU
                                                               : SGL_JIT_DEVICE_OTHER;
@@ -37,23 +93,23 @@ static bool view_of(const struct torch_abi *torch, void *tensor, sgl_jit_tensor 
   return true;
 }
 
-bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[3], char *message,
+bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *const tensors[], char *message,
                size_t message_size) {
-  static const char *const names[3] = {"output", "mat_a", "mat_b"};
-  sgl_jit_tensor views[3];
-  for (int i = 0; i < 3; i++) {
+  const struct kernel *kernel = &kernels[which];
+  sgl_jit_tensor views[SERVE_TENSORS];
+  for (int i = 0; i < kernel->count; i++) {
     if (!view_of(torch, tensors[i], &views[i])) {
-      snprintf(message, message_size, "%s: %s is not a dense tensor with data%s", kernels[kernel].name, names[i],
+      snprintf(message, message_size, "%s: %s is not a dense tensor with data%s", kernel->name, kernel->tensors[i],
                tensors[i] ? torch_abi_what(torch).text : "");
       return false;
     }
   }
   void *stream = NULL;
-  const sgl_jit_tensor *mat_a = &views[1];
-  if (mat_a->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(mat_a->device_index, &stream)) {
-    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d", kernels[kernel].name,
-             (int)mat_a->device_index);
+  const sgl_jit_tensor *input = &views[kernel->first_input];
+  if (input->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(input->device_index, &stream)) {
+    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d", kernel->name,
+             (int)input->device_index);
     return false;
   }
-  return kernels[kernel].run(&views[0], &views[1], &views[2], stream, message, message_size) == SGL_JIT_OK;
+  return kernel->run(views, stream, message, message_size) == SGL_JIT_OK;
 }

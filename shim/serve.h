@@ -7,17 +7,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum serve_kernel { SERVE_DSV3_FUSED_A_GEMM, SERVE_DSV3_ROUTER_GEMM, SERVE_COUNT };
+enum serve_kernel { SERVE_BMM_FP8, SERVE_DSV3_FUSED_A_GEMM, SERVE_DSV3_ROUTER_GEMM, SERVE_COUNT };
 
 /* The catalog's id of the kernel: also the name of its operator and of its C++ function. */
 const char *serve_name(enum serve_kernel kernel);
 
-enum { SERVE_MESSAGE = 1024 }; /* bytes; a longer message is cut */
+/* How many tensors the operator and the C++ function have, before any other argument. */
+int serve_tensors(enum serve_kernel kernel);
 
-/* Run a kernel on tensors {output, mat_a, mat_b}, which stay borrowed, on torch's current stream of mat_a's device.
- * (The old router kernel took the current device's stream instead; the two differ only in calls whose launch the old
- * one got wrong.) False after writing one line into message. */
-bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[3], char *message,
+enum {
+  SERVE_TENSORS = 6,   /* the most that one has */
+  SERVE_MESSAGE = 1024 /* bytes; a longer message is cut */
+};
+
+/* Run a kernel on its tensors, in the operator's order, which stay borrowed, on torch's current stream of the first
+ * input's device (mat_a, or A). (The old router kernel took the current device's stream instead; the two differ only in
+ * calls whose launch the old one got wrong.) bmm_fp8's workspace_buffer has as many bytes as elements, as the deleted
+ * kernel counted. False after writing one line into message. */
+bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], char *message,
                size_t message_size);
 
 #endif

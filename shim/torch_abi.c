@@ -34,6 +34,9 @@ static bool fill(struct torch_abi *torch, void *handle) {
                   find(handle, "aoti_torch_check", &torch->check) &&
                   find_constant(handle, "aoti_torch_dtype_bfloat16", &torch->dtype_bfloat16) &&
                   find_constant(handle, "aoti_torch_dtype_float32", &torch->dtype_float32) &&
+                  find_constant(handle, "aoti_torch_dtype_float16", &torch->dtype_float16) &&
+                  find_constant(handle, "aoti_torch_dtype_float8_e4m3fn", &torch->dtype_float8_e4m3fn) &&
+                  find_constant(handle, "aoti_torch_dtype_float8_e5m2", &torch->dtype_float8_e5m2) &&
                   find_constant(handle, "aoti_torch_device_type_cpu", &torch->device_type_cpu) &&
                   find_constant(handle, "aoti_torch_device_type_cuda", &torch->device_type_cuda);
   if (!metadata)

@@ -4,9 +4,12 @@
  *
  *   void dsv3_router_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
  *   void dsv3_fused_a_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
+ *   void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale, at::Tensor B_scale,
+ *                at::Tensor workspace_buffer, int64_t cublas_handle);
  *
- * Shapes, dtypes and strides are those of sgl_kernel_jit.h, whose kernels they run. They use torch's current stream of
- * the device that mat_a lies on, write into `output` and return before the work is done (CUDA). A fault throws
+ * Shapes, dtypes and strides are those of sgl_kernel_jit.h, whose kernels they run. workspace_buffer is packed, on A's
+ * device, and has as many bytes as elements; cublas_handle is not used. They use torch's current stream of the device
+ * that mat_a or A lies on, write into `output` or D and return before the work is done (CUDA). A fault throws
  * c10::Error, which is a std::exception; in a process without torch, std::runtime_error; in a process without a C++
  * runtime nobody could catch, so one line goes to stderr and the call returns without writing. When another loaded
  * library defines the same function (an old wheel of the kernel library), the call goes there, silently; a definition

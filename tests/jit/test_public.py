@@ -75,6 +75,7 @@ def torch_cpu(folder):
     for what in ("bmm", "bmm-half", "bmm-e5m2", "bmm-e5m2-half"):
         equal(run(user, what, env=reference), "ok\n")
     equal(run(user, "bmm-undefined", env=reference), "threw: bmm_fp8: a tensor is undefined\n")
+    equal(run(user, "bmm-spread", env=reference), "threw: bmm_fp8: workspace_buffer must be contiguous\n")
     equal(run(user, "double", env=reference), "threw: dsv3_router_gemm: hidden_states must be bfloat16, got another dtype\n")
     equal(run(user, "meta", env=reference), "threw: dsv3_router_gemm: hidden_states must be on a CUDA device, got another device\n")
     equal(run(user, "undefined", env=reference), "threw: dsv3_router_gemm: a tensor is undefined\n")

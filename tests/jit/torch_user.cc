@@ -26,6 +26,8 @@ static int bmm(const std::string &what, c10::DeviceType device, int8_t index) {
   at::Tensor x_scale({&scales[0], at::kFloat, device, index, {1}, {1}}),
       y_scale({&scales[1], at::kFloat, device, index, {}, {}});
   at::Tensor work({workspace, at::kByte, device, index, {512}, {1}});
+  if (what.find("spread") != std::string::npos)
+    work = at::Tensor({workspace, at::kByte, device, index, {512}, {0}});
   if (what.find("elsewhere") != std::string::npos)
     work = at::Tensor({workspace, at::kByte, c10::DeviceType::CPU, -1, {512}, {1}});
   if (what.find("undefined") != std::string::npos)

@@ -61,7 +61,7 @@ def test_a_package_in_the_middle_of_its_import():
 
 def test_library_with_the_same_parameters():
     (f, again), texts = warned(lambda: (sgl_kernel.bmm_fp8, sgl_kernel.gemm.bmm_fp8))
-    assert f is again and len(texts) == 2 and "use flashinfer.bmm_fp8" in texts[0][1], texts
+    assert f is again and len(texts) == 2 and "use sgl_kernel_jit.bmm_fp8" in texts[0][1], texts
     assert f(1, 2, 3, 4, dtype=5) == (1, 2, 3, 4, 5, None, "cublas") and f(1, 2, 3, 4, 5, 6)[5] == 6
     assert list(inspect.signature(f).parameters) == ["A", "B", "A_scale", "B_scale", "dtype", "out"]
     # By name, not by place; and the module sgl_kernel.sampling is one that this package has lost.

@@ -100,8 +100,39 @@ def test_operator():
     assert [line for line, _ in texts] == [calls.__code__.co_firstlineno + 2], texts
     assert texts[0][1].startswith("torch.ops.sgl_kernel.dsv3_router_gemm is deprecated"), texts
     assert_close(torch, output, want)
-    assert hasattr(torch.ops.sgl_kernel, "dsv3_fused_a_gemm") and not hasattr(torch.ops.sgl_kernel, "bmm_fp8")
+    assert hasattr(torch.ops.sgl_kernel, "dsv3_fused_a_gemm") and not hasattr(torch.ops.sgl_kernel, "awq_dequantize")
     assert torch.equal(torch.ops.sgl_kernel.silu_and_mul(torch.ones(1)), torch.full((1,), 2.0))
+
+
+def test_bmm_fp8():
+    """In all forms, on the CPU reference."""
+    import sgl_kernel_jit
+
+    a = torch.randn(2, 5, 64).to(torch.float8_e4m3fn)
+    b = torch.randn(2, 24, 64).to(torch.float8_e5m2).transpose(1, 2)
+    scales = torch.tensor([0.25]), torch.tensor(0.37)
+    want = torch.bmm(a.double(), b.double()) * scales[0].double() * scales[1].double()
+    close = lambda output: bool(((output.double() - want).abs() <= want.abs() * 2.0**-8 + 2.0**-24).all())
+    (f, again), texts = warned(lambda: (sgl_kernel.bmm_fp8, sgl_kernel.gemm.bmm_fp8))
+    assert f is again and len(texts) == 2 and "use sgl_kernel_jit.bmm_fp8" in texts[0][1], texts
+    for function in (f, sgl_kernel_jit.bmm_fp8):
+        for dtype in (torch.bfloat16, torch.float16):
+            output = function(a, b, *scales, dtype)
+            assert output.dtype == dtype and output.shape == want.shape and close(output)
+        output = torch.zeros_like(want, dtype=torch.float16)
+        assert function(a, b, *scales, torch.bfloat16, out=output) is output and close(output)
+    _, texts = warned(lambda: torch.ops.sgl_kernel.bmm_fp8(a, b, output.zero_(), *scales, torch.empty(0, dtype=torch.uint8), 0))
+    assert texts[0][1].startswith("torch.ops.sgl_kernel.bmm_fp8 is deprecated") and close(output), texts
+    raises(RuntimeError, "bmm_fp8: A and B must not both be float8_e5m2", f, a.to(torch.float8_e5m2), b, *scales, torch.float16)
+    raises(RuntimeError, "bmm_fp8: output must be bfloat16 or float16, got float32", f, a, b, *scales, torch.float32)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = sgl_kernel_jit.bmm_fp8(torch.empty(2, 5, 64, dtype=torch.float8_e4m3fn), torch.empty(2, 64, 24, dtype=torch.float8_e5m2),
+                                      torch.empty(1), torch.empty(()), torch.float16)
+        assert fake.shape == (2, 5, 24) and fake.dtype == torch.float16
+    compiled = torch.compile(lambda a, b: sgl_kernel_jit.bmm_fp8(a, b, *scales, torch.bfloat16) * 2, fullgraph=True, backend="eager")
+    assert close(compiled(a, b) / 2)
 
 
 def test_what_the_package_has_stays():

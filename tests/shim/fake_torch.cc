@@ -49,6 +49,9 @@ int32_t aoti_torch_dtype_bfloat16() {
   return FAKE_BFLOAT16;
 }
 int32_t aoti_torch_dtype_float32() { return FAKE_FLOAT32; }
+int32_t aoti_torch_dtype_float16() { return FAKE_FLOAT16; }
+int32_t aoti_torch_dtype_float8_e4m3fn() { return FAKE_E4M3; }
+int32_t aoti_torch_dtype_float8_e5m2() { return FAKE_E5M2; }
 int32_t aoti_torch_device_type_cpu() { return FAKE_CPU; }
 int32_t aoti_torch_device_type_cuda() { return FAKE_CUDA; }
 

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-enum { FAKE_FLOAT32 = 6, FAKE_BFLOAT16 = 15, FAKE_FLOAT16 = 5, FAKE_CPU = 0, FAKE_CUDA = 1, FAKE_META = 9 };
+enum { FAKE_BYTE = 0, FAKE_FLOAT16 = 5, FAKE_FLOAT32 = 6, FAKE_BFLOAT16 = 15, FAKE_E5M2 = 23, FAKE_E4M3 = 24 };
+enum { FAKE_CPU = 0, FAKE_CUDA = 1, FAKE_META = 9 };
 
 /* What a handle points to. The shim sees an opaque pointer. */
 struct fake_tensor {

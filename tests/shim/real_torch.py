@@ -81,12 +81,15 @@ def main_registers():
     assert not hasattr(torch.ops.sgl_kernel, "dsv3_router_gemm")
     assert register(compat) == (OK, "")
     assert register(compat) == (OK, "")
-    names = [compat.sgl_compat_op_name(i).decode() for i in range(2)]
-    assert sorted(names) == ["dsv3_fused_a_gemm", "dsv3_router_gemm"] and compat.sgl_compat_op_name(2) is None
+    names = [compat.sgl_compat_op_name(i).decode() for i in range(3)]
+    assert names == ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm"] and compat.sgl_compat_op_name(3) is None
     for name in names:
         assert state(compat, name) == REGISTERED
-        schema = getattr(torch.ops.sgl_kernel, name).default._schema
-        assert str(schema) == f"sgl_kernel::{name}(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b) -> ()", schema
+        schema = str(getattr(torch.ops.sgl_kernel, name).default._schema)
+        if name == "bmm_fp8":
+            assert schema == "sgl_kernel::bmm_fp8(Tensor A, Tensor B, Tensor($0! -> ) D, Tensor A_scale, Tensor B_scale, Tensor workspace_buffer, int cublas_handle) -> ()", schema
+        else:
+            assert schema == f"sgl_kernel::{name}(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b) -> ()", schema
 
 
 def main_warns_once():
@@ -118,6 +121,34 @@ def main_fused_a():
                 output = torch.full((tokens, n), float("nan"), dtype=torch.bfloat16)
                 op(output, a, w.t())
                 assert_close(output, want)
+
+
+def bmm_operands(a_type, b_type, batch=3, m=5, n=24, k=64):
+    a = torch.randn(batch, m, k).to(a_type)
+    b = torch.randn(batch, n, k).to(b_type).transpose(1, 2)
+    scales = torch.tensor([0.37]), torch.tensor(0.25)
+    return a, b, *scales, torch.bmm(a.double(), b.double()) * scales[0].double() * scales[1].double()
+
+
+def main_bmm_fp8():
+    """Through the operator and through the C++ function, whose tensors are passed by value."""
+    e4m3, e5m2 = torch.float8_e4m3fn, torch.float8_e5m2
+    for a_type, b_type in ((e4m3, e4m3), (e4m3, e5m2), (e5m2, e4m3)):
+        a, b, a_scale, b_scale, want = bmm_operands(a_type, b_type)
+        for dtype in (torch.bfloat16, torch.float16):
+            for op in (torch.ops.sgl_kernel.bmm_fp8, torch.ops.consumer.bmm_fp8):
+                output = torch.full(want.shape, float("nan"), dtype=dtype)
+                assert op(a, b, output, a_scale, b_scale, torch.empty(4096, dtype=torch.uint8), 12345) is None
+                assert ((output.double() - want).abs() <= want.abs() * 2.0**-8 + 2.0**-24).all()
+    everything = (a, b, output, a_scale, b_scale, torch.empty(0, dtype=torch.uint8))
+    for op in (torch.ops.sgl_kernel.bmm_fp8, torch.ops.consumer.bmm_fp8):
+        leak_free(lambda: op(*everything, 0), *everything)
+        wrong = (a.float(), *everything[1:])
+        leak_free(lambda: assert_raises(RuntimeError, "A must be float8_e4m3fn", op, *wrong, 0), *wrong)
+        spread = torch.empty(1, dtype=torch.uint8).expand(4096)
+        assert_raises(RuntimeError, "workspace_buffer must be packed", op, *everything[:5], spread, 0)
+    result = torch.library.opcheck(torch.ops.sgl_kernel.bmm_fp8.default, (*everything, 0), test_utils=("test_faketensor", "test_autograd_registration"))
+    assert set(result.values()) == {"SUCCESS"}, result
 
 
 def main_zero_tokens():

@@ -54,6 +54,55 @@ static void computes(const char *fake) {
   EXPECT(world_fused_a_done(&operands));
   EXPECT(none_deleted(&operands));
 }
+static void bmm_call(void *user) {
+  struct world_bmm *bmm = user;
+  struct fake_tensor *t = bmm->tensor;
+  world_cxx_bmm(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], 1000);
+}
+static void bmm_computes(void) {
+  EXPECT(world_torch("fake_torch26") != NULL);
+  quiet();
+  static struct world_bmm bmm;
+  world_bmm(&bmm);
+  errno = 7;
+  bmm_call(&bmm);
+  EXPECT(errno == 7);
+  EXPECT(world_bmm_done(&bmm, WORLD_24_BFLOAT16));
+  world_bmm(&bmm);
+  bmm.tensor[2].dtype = FAKE_FLOAT16;
+  EXPECT(!world_throws(bmm_call, &bmm));
+  EXPECT(world_bmm_done(&bmm, WORLD_24_FLOAT16));
+  for (int i = 0; i < 6; i++)
+    EXPECT(!bmm.tensor[i].deleted); /* the caller's temporaries */
+}
+static void bmm_fails(void) {
+  EXPECT(world_torch("fake_torch") != NULL);
+  quiet();
+  static struct world_bmm bmm;
+  static const char *const names[] = {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"};
+  for (int i = 0; i < 6; i++) {
+    char part[100];
+    world_bmm(&bmm);
+    bmm.tensor[i].broken = 1;
+    EXPECT(world_throws(bmm_call, &bmm));
+    snprintf(part, sizeof part, "bmm_fp8: %s is not a dense tensor", names[i]);
+    EXPECT_CONTAINS(world_what, part);
+  }
+  world_bmm(&bmm);
+  bmm.tensor[5].strides[0] = 0; /* 1024 elements, and memory for 256 */
+  EXPECT(world_throws(bmm_call, &bmm));
+  EXPECT_CONTAINS(world_what, "bmm_fp8: workspace_buffer must be packed");
+  world_bmm(&bmm);
+  bmm.tensor[1].dtype = FAKE_FLOAT16;
+  EXPECT(world_throws(bmm_call, &bmm));
+  EXPECT_CONTAINS(world_what, "B must be float8_e4m3fn or float8_e5m2, got float16");
+  EXPECT(world_bmm_done(&bmm, 0));
+}
+static void bmm(void) {
+  world_child(bmm_computes);
+  world_child(bmm_fails);
+}
+
 static void computes_2_6(void) {
   computes("fake_torch26"); /* reading tensors is all that is needed */
 }
@@ -133,6 +182,9 @@ static void expect_forwarded(void *wheel) {
   call.function = world_cxx_fused_a;
   EXPECT(world_stderr(make_call, &call)[0] == '\0');
   EXPECT(*calls == 101);
+  static struct world_bmm bmm;
+  EXPECT(world_stderr(bmm_call, &bmm)[0] == '\0');
+  EXPECT(*calls == 1101); /* the last argument too */
 }
 static void wheel_before_the_call(void) {
   EXPECT(world_torch("fake_torch") != NULL);
@@ -212,16 +264,21 @@ static void copy_of_us(void) {
 
 /* Every C++ function that the catalog promises is one that this test calls. */
 static void table(void) {
-  CU_ASSERT_EQUAL(compat_entries_count, 2);
+  CU_ASSERT_EQUAL(compat_entries_count, 3);
   for (unsigned i = 0; i < compat_entries_count; i++) {
-    CU_ASSERT_EQUAL(compat_entries[i].parameters, 3);
-    CU_ASSERT(dlsym(RTLD_DEFAULT, compat_entries[i].mangled) == (void *)world_cxx_router ||
-              dlsym(RTLD_DEFAULT, compat_entries[i].mangled) == (void *)world_cxx_fused_a);
+    void *address = dlsym(RTLD_DEFAULT, compat_entries[i].mangled);
+    if (compat_entries[i].parameters == 7)
+      CU_ASSERT_EQUAL(address, (void *)world_cxx_bmm);
+    if (compat_entries[i].parameters == 3)
+      CU_ASSERT(address == (void *)world_cxx_router || address == (void *)world_cxx_fused_a);
+    CU_ASSERT(compat_entries[i].parameters == 3 || compat_entries[i].parameters == 7);
   }
 }
 
 static const struct unit_test tests[] = {
-    {"works", works},         {"errors", errors},         {"without_torch", without_torch},
-    {"old_wheel", old_wheel}, {"copy_of_us", copy_of_us}, {"table", table},
+    {"works", works},         {"bmm", bmm},
+    {"errors", errors},       {"without_torch", without_torch},
+    {"old_wheel", old_wheel}, {"copy_of_us", copy_of_us},
+    {"table", table},
 };
 UNIT_MAIN("shim.cxx_symbols", tests)

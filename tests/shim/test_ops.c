@@ -20,6 +20,9 @@ static int deleted(const struct fake_state *state) {
   return count;
 }
 
+/* Three operators, each with a definition and three kernels. */
+enum { ALL = 3 * 4 };
+
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
 static void registers(const char *fake, uint64_t abi_version) {
@@ -29,15 +32,18 @@ static void registers(const char *fake, uint64_t abi_version) {
   EXPECT(state && state->libraries_count == 0);
   EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_OK);
   EXPECT(errno == 7);
-  EXPECT(state->libraries_count == 8 && deleted(state) == 0);
-  static const char *const names[] = {"dsv3_fused_a_gemm", "dsv3_router_gemm"};
+  EXPECT(state->libraries_count == ALL && deleted(state) == 0);
+  static const char *const names[] = {"bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm"};
+  static const char *const schemas[] = {
+      "bmm_fp8(Tensor A, Tensor B, Tensor! D, Tensor A_scale, Tensor B_scale, Tensor workspace_buffer, int "
+      "cublas_handle) -> ()",
+      "dsv3_fused_a_gemm(Tensor! output, Tensor mat_a, Tensor mat_b) -> ()",
+      "dsv3_router_gemm(Tensor! output, Tensor mat_a, Tensor mat_b) -> ()"};
   static const char *const keys[] = {"CUDA", "CPU", "Meta"};
-  for (int n = 0; n < 2; n++) {
-    char schema[200];
-    snprintf(schema, sizeof schema, "%s(Tensor! output, Tensor mat_a, Tensor mat_b) -> ()", names[n]);
+  for (int n = 0; n < 3; n++) {
     int defs = 0;
     for (int i = 0; i < state->libraries_count; i++)
-      defs += strcmp(state->libraries[i].schema, schema) == 0 && strcmp(state->libraries[i].kind, "fragment") == 0;
+      defs += strcmp(state->libraries[i].schema, schemas[n]) == 0 && strcmp(state->libraries[i].kind, "fragment") == 0;
     EXPECT(defs == 1);
     for (int k = 0; k < 3; k++) {
       struct fake_library *impl = find(state, keys[k], names[n]);
@@ -48,7 +54,7 @@ static void registers(const char *fake, uint64_t abi_version) {
   /* Again, as a whole and one by one: nothing happens. */
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
   EXPECT(sgl_compat_register_op("dsv3_router_gemm", NULL, 0) == SGL_COMPAT_OK);
-  EXPECT(state->libraries_count == 8 && deleted(state) == 0);
+  EXPECT(state->libraries_count == ALL && deleted(state) == 0);
 }
 static void registers_2_14(void) {
   registers("fake_torch", UINT64_C(0x020a000000000000));
@@ -68,10 +74,10 @@ static void registers_one(void) {
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_REGISTERED);
   EXPECT(sgl_compat_get_op_state("dsv3_fused_a_gemm") == SGL_COMPAT_OP_UNREGISTERED);
   char message[200];
-  EXPECT(sgl_compat_register_op("bmm_fp8", message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
-  EXPECT_CONTAINS(message, "bmm_fp8");
+  EXPECT(sgl_compat_register_op("moe_fused_gate", message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
+  EXPECT_CONTAINS(message, "moe_fused_gate");
   EXPECT(sgl_compat_register_op(NULL, message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
-  EXPECT(sgl_compat_get_op_state("bmm_fp8") == SGL_COMPAT_OP_UNREGISTERED);
+  EXPECT(sgl_compat_get_op_state("moe_fused_gate") == SGL_COMPAT_OP_UNREGISTERED);
   EXPECT(sgl_compat_get_op_state(NULL) == SGL_COMPAT_OP_UNREGISTERED);
   EXPECT(state->libraries_count == 4);
 }
@@ -83,11 +89,11 @@ static void one(void) {
 static void registers_jit(void) {
   struct fake_state *state = world_torch("fake_torch");
   EXPECT(sgl_compat_register_jit_ops(NULL, 0) == SGL_COMPAT_OK);
-  EXPECT(state->libraries_count == 8 && deleted(state) == 0);
+  EXPECT(state->libraries_count == ALL && deleted(state) == 0);
   for (int i = 0; i < state->libraries_count; i++)
     EXPECT(strcmp(state->libraries[i].space, "sgl_kernel_jit") == 0);
   EXPECT(sgl_compat_register_jit_ops(NULL, 0) == SGL_COMPAT_OK);
-  EXPECT(state->libraries_count == 8);
+  EXPECT(state->libraries_count == ALL);
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_UNREGISTERED);
   state->defined_before = 1;
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
@@ -103,11 +109,11 @@ static void old_wheel_first(void) {
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_ALREADY_DEFINED);
   EXPECT(sgl_compat_get_op_state("dsv3_fused_a_gemm") == SGL_COMPAT_OP_ALREADY_DEFINED);
-  EXPECT(state->libraries_count == 2); /* two fragments, no kernel */
+  EXPECT(state->libraries_count == 3); /* three fragments, no kernel */
   for (int i = 0; i < state->libraries_count; i++)
     EXPECT(strcmp(state->libraries[i].kind, "fragment") == 0 && state->libraries[i].deleted == 1);
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
-  EXPECT(state->libraries_count == 2 && deleted(state) == 2);
+  EXPECT(state->libraries_count == 3 && deleted(state) == 3);
 }
 static void already_defined(void) {
   world_child(old_wheel_first);
@@ -146,7 +152,7 @@ static void first_failure_is_told(void) {
   state->fail_impl_after = 3;
   EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_ERROR_REGISTRATION);
   EXPECT_CONTAINS(message, "Meta");
-  EXPECT_CONTAINS(message, "dsv3_fused_a_gemm");
+  EXPECT_CONTAINS(message, "bmm_fp8");
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_REGISTERED);
 }
 static void failures(void) {
@@ -201,7 +207,7 @@ static void many_threads(void) {
     pthread_join(thread[i], &status);
     EXPECT(status == NULL);
   }
-  EXPECT(state->libraries_count == 8 && deleted(state) == 0);
+  EXPECT(state->libraries_count == ALL && deleted(state) == 0);
 }
 static void threads(void) {
   world_child(many_threads);
@@ -211,7 +217,7 @@ static void threads(void) {
 
 struct boxed_call {
   fake_boxed *kernel;
-  uint64_t stack[3], arguments, results;
+  uint64_t stack[7], arguments, results;
 };
 static void make_call(void *user) {
   struct boxed_call *call = user;
@@ -253,6 +259,64 @@ static void computes(void) {
   EXPECT(!world_throws(make_call, &call));
   EXPECT(world_fused_a_done(&operands));
   EXPECT(each_deleted(&operands, 1));
+}
+
+static struct boxed_call prepare_bmm(struct fake_state *state, const char *key, struct world_bmm *bmm) {
+  struct fake_library *library = find(state, key, "bmm_fp8");
+  EXPECT(library != NULL);
+  struct boxed_call call = {.kernel = library ? library->kernel : NULL, .arguments = 7, .results = 0};
+  world_bmm(bmm);
+  for (int i = 0; i < 6; i++)
+    call.stack[i] = (uint64_t)(uintptr_t)&bmm->tensor[i];
+  call.stack[6] = 0xdeadbeef; /* a handle, which nobody may read */
+  return call;
+}
+static bool each_bmm_deleted(const struct world_bmm *bmm, int times) {
+  for (int i = 0; i < 6; i++)
+    if (bmm->tensor[i].deleted != times)
+      return false;
+  return true;
+}
+static void bmm_computes(void) {
+  struct fake_state *state = ready();
+  static struct world_bmm bmm;
+  struct boxed_call call = prepare_bmm(state, "CPU", &bmm);
+  errno = 7;
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(errno == 7);
+  EXPECT(world_bmm_done(&bmm, WORLD_24_BFLOAT16));
+  EXPECT(each_bmm_deleted(&bmm, 1));
+  call = prepare_bmm(state, "Meta", &bmm);
+  EXPECT(!world_throws(make_call, &call));
+  EXPECT(world_bmm_done(&bmm, 0) && each_bmm_deleted(&bmm, 1));
+  call = prepare_bmm(state, "CPU", &bmm);
+  bmm.tensor[4].dtype = FAKE_BFLOAT16;
+  EXPECT(world_throws(make_call, &call));
+  EXPECT_CONTAINS(world_what, "bmm_fp8: B_scale must be float32");
+  EXPECT(world_bmm_done(&bmm, 0) && each_bmm_deleted(&bmm, 1));
+  for (int key = 0; key < 2; key++) { /* the operator of before 0.3.16.post6 had eight arguments */
+    call = prepare_bmm(state, key ? "Meta" : "CPU", &bmm);
+    call.arguments = 8;
+    EXPECT(world_throws(make_call, &call) == !key);
+    if (!key)
+      EXPECT_CONTAINS(world_what, "8 arguments for 0 results, not 7 for 0");
+    EXPECT(each_bmm_deleted(&bmm, 0));
+  }
+}
+static void bmm_workspace_elsewhere(void) {
+  struct fake_state *state = ready();
+  static struct world_bmm bmm;
+  void *cuda = world_load("fake_torch_cuda", "libtorch_cuda.so", RTLD_LOCAL);
+  void (*use)(struct fake_state *) = cuda ? (void (*)(struct fake_state *))dlsym(cuda, "fake_cuda_use") : NULL;
+  if (use)
+    use(state);
+  struct boxed_call call = prepare_bmm(state, "CUDA", &bmm);
+  for (int i = 0; i < 6; i++)
+    bmm.tensor[i].device_type = FAKE_CUDA, bmm.tensor[i].device_index = i == 5 ? 4 : 3;
+  EXPECT(world_throws(make_call, &call));
+  EXPECT_CONTAINS(world_what, "bmm_fp8: workspace_buffer must be on cuda:3 like A");
+  EXPECT(state->streams_asked == 1 && state->stream_device == 3); /* A's */
+  EXPECT(each_bmm_deleted(&bmm, 1));
 }
 
 static void kernel_refuses(void) {
@@ -344,6 +408,8 @@ static void other_calling_convention(void) {
 
 static void calls_work(void) {
   world_child(computes);
+  world_child(bmm_computes);
+  world_child(bmm_workspace_elsewhere);
   world_child(meta_does_nothing);
 }
 static void calls_fail(void) {
@@ -393,7 +459,6 @@ static void table(void) {
     for (size_t n = 0; n < count; n++)
       found = found || strcmp(sgl_compat_op_name(n), compat_operators[i].name) == 0;
     CU_ASSERT(found);
-    UNIT_CONTAINS(compat_operators[i].schema, "(Tensor! output, Tensor mat_a, Tensor mat_b) -> ()");
   }
   CU_ASSERT_EQUAL(count, promised);
 }

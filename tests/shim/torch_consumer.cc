@@ -4,6 +4,8 @@
 
 void dsv3_router_gemm(at::Tensor &output, const at::Tensor &mat_a, const at::Tensor &mat_b);
 void dsv3_fused_a_gemm(at::Tensor &output, at::Tensor const &mat_a, at::Tensor const &mat_b);
+void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale, at::Tensor B_scale, at::Tensor workspace_buffer,
+             int64_t cublas_handle);
 
 static void router(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
   dsv3_router_gemm(output, mat_a, mat_b);
@@ -11,6 +13,11 @@ static void router(at::Tensor output, const at::Tensor &mat_a, const at::Tensor 
 
 static void fused_a(at::Tensor output, const at::Tensor &mat_a, const at::Tensor &mat_b) {
   dsv3_fused_a_gemm(output, mat_a, mat_b);
+}
+
+static void bmm(const at::Tensor &a, const at::Tensor &b, at::Tensor d, const at::Tensor &a_scale, const at::Tensor &b_scale,
+                const at::Tensor &workspace_buffer, int64_t cublas_handle) {
+  bmm_fp8(a, b, d, a_scale, b_scale, workspace_buffer, cublas_handle);
 }
 
 // The text of the c10::Error that the call throws; "" when it throws none.
@@ -34,6 +41,7 @@ static int64_t use_count(const at::Tensor &tensor) { return static_cast<int64_t>
 TORCH_LIBRARY(consumer, m) {
   m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
   m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
+  m.def("bmm_fp8(Tensor a, Tensor b, Tensor(a!) d, Tensor a_scale, Tensor b_scale, Tensor workspace_buffer, int cublas_handle) -> ()", bmm);
   m.def("router_error(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> str", router_error);
   m.def("undefined_error(Tensor mat_a) -> str", undefined_error);
   m.def("use_count(Tensor tensor) -> int", use_count);

@@ -136,10 +136,49 @@ __attribute__((unused)) static bool world_fused_a_done(const struct world_operan
   return true;
 }
 
+/* The operands of a small bmm_fp8: A [2, 4, 32] and B [2, 32, 8], every product 2 * 3 * 32, scaled to 24. */
+enum { WORLD_BATCH = 2, WORLD_BMM_M = 4, WORLD_BMM_N = 8, WORLD_BMM_K = 32 };
+struct world_bmm {
+  _Alignas(16) uint16_t output[WORLD_BATCH * WORLD_BMM_M * WORLD_BMM_N];
+  _Alignas(16) uint8_t a[WORLD_BATCH * WORLD_BMM_M * WORLD_BMM_K];
+  _Alignas(16) uint8_t b[WORLD_BATCH * WORLD_BMM_N * WORLD_BMM_K];
+  _Alignas(16) float a_scale;
+  _Alignas(16) float b_scale;
+  _Alignas(256) char workspace[1024];
+  struct fake_tensor tensor[6]; /* A, B, D, A_scale, B_scale, workspace_buffer */
+};
+
+__attribute__((unused)) static void world_bmm(struct world_bmm *bmm) {
+  enum { M = WORLD_BMM_M, N = WORLD_BMM_N, K = WORLD_BMM_K };
+  memset(bmm, 0, sizeof *bmm);
+  memset(bmm->a, 0x40, sizeof bmm->a); /* 2.0 in E4M3 */
+  memset(bmm->b, 0x42, sizeof bmm->b); /* 3.0 in E5M2 */
+  bmm->a_scale = 0.5f;
+  bmm->b_scale = 0.25f;
+  bmm->tensor[0] = (struct fake_tensor){bmm->a, 3, {WORLD_BATCH, M, K}, {M * K, K, 1}, FAKE_E4M3, FAKE_CPU, -1, 0, 0};
+  bmm->tensor[1] = (struct fake_tensor){bmm->b, 3, {WORLD_BATCH, K, N}, {K * N, 1, K}, FAKE_E5M2, FAKE_CPU, -1, 0, 0};
+  bmm->tensor[2] =
+      (struct fake_tensor){bmm->output, 3, {WORLD_BATCH, M, N}, {M * N, N, 1}, FAKE_BFLOAT16, FAKE_CPU, -1, 0, 0};
+  bmm->tensor[3] = (struct fake_tensor){&bmm->a_scale, 1, {1}, {1}, FAKE_FLOAT32, FAKE_CPU, -1, 0, 0};
+  bmm->tensor[4] = (struct fake_tensor){&bmm->b_scale, 0, {0}, {0}, FAKE_FLOAT32, FAKE_CPU, -1, 0, 0};
+  bmm->tensor[5] = (struct fake_tensor){bmm->workspace, 2, {4, 256}, {256, 1}, FAKE_BYTE, FAKE_CPU, -1, 0, 0};
+}
+
+/* value: 24 as bfloat16 or float16 has it. */
+__attribute__((unused)) static bool world_bmm_done(const struct world_bmm *bmm, uint16_t value) {
+  for (int i = 0; i < WORLD_BATCH * WORLD_BMM_M * WORLD_BMM_N; i++)
+    if (bmm->output[i] != value)
+      return false;
+  return true;
+}
+enum { WORLD_24_BFLOAT16 = 0x41c0, WORLD_24_FLOAT16 = 0x4e00 };
+
 /* The deleted C++ functions, as the linker sees them. */
 typedef void world_three_tensors(void *output, const void *mat_a, const void *mat_b);
 extern world_three_tensors world_cxx_router __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
 extern world_three_tensors world_cxx_fused_a __asm__("_Z17dsv3_fused_a_gemmRN2at6TensorERKS0_S3_");
+extern void world_cxx_bmm(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer,
+                          int64_t cublas_handle) __asm__("_Z7bmm_fp8N2at6TensorES0_S0_S0_S0_S0_l");
 
 /* What goes to stderr while f(argument) runs, cut to the size of the buffer; it stays valid until the next call. */
 __attribute__((unused)) static const char *world_stderr(void (*f)(void *), void *argument) {

@@ -89,9 +89,9 @@ inline void dsv3_fused_a_gemm(at::Tensor &output, const at::Tensor &mat_a, const
 }
 
 /* D[b, m, n] = A_scale * B_scale * sum over k of A[b, m, k] * B[b, k, n]; each matrix of B is the transposed view of a
- * row-major weight. workspace_buffer: memory for cuBLASLt on A's device, all of its bytes, in use until the work is
- * done; it may be empty, and the deleted operator had 32 MiB. cublas_handle is not used: the library has handles of its
- * own. */
+ * row-major weight. workspace_buffer: memory for cuBLASLt on A's device, contiguous, as many bytes as it has elements
+ * (the deleted function's count, whatever the dtype), in use until the work is done; it may be empty, and the deleted
+ * operator had 32 MiB. cublas_handle is not used: the library has handles of its own. */
 inline void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale, at::Tensor B_scale,
                     at::Tensor workspace_buffer, int64_t cublas_handle) {
   static_cast<void>(cublas_handle);
@@ -100,6 +100,7 @@ inline void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale
               "bmm_fp8: a tensor is undefined");
   TORCH_CHECK(!A.is_cuda() || (workspace_buffer.is_cuda() && workspace_buffer.get_device() == A.get_device()),
               "bmm_fp8: workspace_buffer must be on the device of A");
+  TORCH_CHECK(workspace_buffer.is_contiguous(), "bmm_fp8: workspace_buffer must be contiguous");
   const sgl_jit_tensor output = detail::view(D, D.mutable_data_ptr());
   const sgl_jit_tensor a = detail::view(A, const_cast<void *>(A.const_data_ptr()));
   const sgl_jit_tensor b = detail::view(B, const_cast<void *>(B.const_data_ptr()));
@@ -109,7 +110,7 @@ inline void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale
   char message[512];
   const sgl_jit_status status =
       sgl_jit_bmm_fp8(&output, &a, &b, &a_scale, &b_scale, workspace_buffer.mutable_data_ptr(),
-                      workspace_buffer.nbytes(), stream, message, sizeof message);
+                      static_cast<size_t>(workspace_buffer.numel()), stream, message, sizeof message);
   TORCH_CHECK(status == SGL_JIT_OK, message);
 }
 

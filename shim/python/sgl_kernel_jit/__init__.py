@@ -1,9 +1,10 @@
-"""sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels.
+"""sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels, and the batched FP8 product of cuBLASLt.
 
     dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None) -> Tensor
     dsv3_fused_a_gemm(mat_a, mat_b, output=None) -> Tensor
+    bmm_fp8(A, B, A_scale, B_scale, dtype, out=None) -> Tensor
 
-Both are torch operators underneath (torch.ops.sgl_kernel_jit.NAME(output, a, b) -> ()), so torch.compile, fake tensors
+All are torch operators underneath (torch.ops.sgl_kernel_jit.NAME, with the deleted schemas), so torch.compile, fake tensors
 and CUDA graphs take them. Shapes, limits and environment variables: sgl_kernel_jit.h; errors are RuntimeErrors that name
 the argument. Importing this starts no CUDA context and looks for no toolkit."""
 import ctypes
@@ -13,13 +14,14 @@ import torch
 from sgl_kernel_jit import _library
 from sgl_kernel_jit._version import __version__
 
-__all__ = ["dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
+__all__ = ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
 
 _why = _library.message_of(_library.compat().sgl_compat_register_jit_ops)
 if _why:
     raise ImportError(f"sgl_kernel_jit: {_why}", name=__name__)
 _router = torch.ops.sgl_kernel_jit.dsv3_router_gemm.default
 _fused_a = torch.ops.sgl_kernel_jit.dsv3_fused_a_gemm.default
+_bmm_fp8 = torch.ops.sgl_kernel_jit.bmm_fp8.default
 
 
 def dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None):
@@ -41,6 +43,21 @@ def dsv3_fused_a_gemm(mat_a, mat_b, output=None):
         output = mat_a.new_empty((mat_a.size(0), mat_b.size(1)))
     _fused_a(output, mat_a, mat_b)
     return output
+
+
+_WORKSPACE = 32 << 20  # bytes, as the deleted function gave cuBLASLt
+
+
+def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None):
+    """A [batch, m, k] times B [batch, k, n], times both scales (float32, one element each); A and B are float8_e4m3fn or
+    float8_e5m2, not both e5m2. B is column-major in each batch, as weight.transpose(1, 2) is.
+
+    Returns a new tensor [batch, m, n] of dtype (bfloat16 or float16), or writes into `out` and returns it; dtype does
+    not count then. Takes 32 MiB of workspace from torch's allocator for the call, so calls on several streams do not meet."""
+    if out is None:
+        out = A.new_empty((A.size(0), A.size(1), B.size(2)), dtype=dtype)
+    _bmm_fp8(A, B, out, A_scale, B_scale, A.new_empty((_WORKSPACE if A.is_cuda else 0,), dtype=torch.uint8), 0)
+    return out
 
 
 _BACKENDS = ("auto", "reference")  # sgl_jit_backend

@@ -13,6 +13,14 @@ def dsv3_router_gemm(
 def dsv3_fused_a_gemm(
     mat_a: torch.Tensor, mat_b: torch.Tensor, output: Optional[torch.Tensor] = None
 ) -> torch.Tensor: ...
+def bmm_fp8(
+    A: torch.Tensor,
+    B: torch.Tensor,
+    A_scale: torch.Tensor,
+    B_scale: torch.Tensor,
+    dtype: torch.dtype,
+    out: Optional[torch.Tensor] = None,
+) -> torch.Tensor: ...
 def get_backend() -> Literal["auto", "reference"]: ...
 def set_backend(backend: Literal["auto", "reference"]) -> None: ...
 def warm(

@@ -64,8 +64,14 @@ public:
   ScalarType scalar_type() const {
     return impl_->type;
   }
-  size_t nbytes() const { /* here of bytes only */
-    return static_cast<size_t>(impl_->sizes[0]);
+  int64_t numel() const {
+    int64_t count = 1;
+    for (int64_t size : impl_->sizes)
+      count *= size;
+    return count;
+  }
+  bool is_contiguous() const { /* here of one dimension only */
+    return impl_->strides[0] == 1;
   }
   bool is_cuda() const {
     return impl_->device == c10::DeviceType::CUDA;
