@@ -70,16 +70,15 @@ __device__ __forceinline__ float warp_sum(float f) {
   return f;
 }
 
-// c[16 x 8] += a[16 x 16] b[16 x 8], bf16 with fp32 sums. Lane l = 4 g + q holds of a: a0 = row g, columns 2q and 2q+1;
-// a1 = row g+8, the same columns; a2, a3 = as a0, a1 but columns 2q+8 and 2q+9; of b: b0 = rows 2q and 2q+1 of column
+// c[16 x 8] += a[16 x 16] b[16 x 8], bf16 with fp32 sums. Lane l = 4 g + q holds of a: x = row g, columns 2q and 2q+1; y
+// = row g+8, the same columns; z, w = as x, y but columns 2q+8 and 2q+9; of b: b0 = rows 2q and 2q+1 of column
 // g; b1 = rows 2q+8 and 2q+9; of c: c[0], c[1] = row g, columns 2q and 2q+1; c[2], c[3] = row g+8. (PTX ISA,
 // mma.m16n8k16)
-__device__ __forceinline__ void mma_16x8x16(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                                            unsigned b0, unsigned b1) {
+__device__ __forceinline__ void mma_16x8x16(float (&c)[4], const vec16 &a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
 // The dynamic shared memory of the block.
@@ -94,16 +93,28 @@ __device__ __forceinline__ shared_t shared_address(const void *p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes into shared memory, past the registers. A thread's copies form groups; copies_wait<LEFT> waits until at most
-// LEFT groups of this thread are under way. What other threads copied is there after a barrier behind their wait.
-__device__ __forceinline__ void copy16(shared_t to, const vec16 *from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+// 16 bytes into shared memory, past the registers, from so many bytes behind the address. A thread's copies form groups;
+// copies_wait<LEFT> waits until at most LEFT groups of this thread are under way. What other threads copied is there
+// after a barrier behind their wait.
+template <int BYTES> __device__ __forceinline__ void copy16(shared_t to, const vec16 *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1 + %2], 16;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 }
 __device__ __forceinline__ void copies_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 template <int LEFT> __device__ __forceinline__ void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// Four matrices of 8 x 8 bf16, as an mma takes them. Lane l names where row l % 8 of matrix l / 8 is, 16 bytes, and gets
+// of each matrix columns 2q and 2q+1 of row g. (PTX ISA, ldmatrix)
+__device__ __forceinline__ vec16 load_matrices(shared_t row) {
+  vec16 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(row)
+               : "memory");
+  return v;
 }
 
 // --- the kernel before, when it and this one were launched to overlap (programmatic dependent launch) ---

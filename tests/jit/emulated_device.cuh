@@ -51,6 +51,7 @@ struct fiber {
 };
 struct exchange {
   float value[32];
+  const unsigned char *row[32];
   unsigned a[32][4], b[32][2];
 };
 struct warp {
@@ -264,7 +265,8 @@ typedef unsigned char *shared_t;
 static inline shared_t shared_address(void *p) {
   return static_cast<unsigned char *>(p);
 }
-static inline void copy16(shared_t to, const vec16 *from) {
+template <int BYTES> static inline void copy16(shared_t to, const vec16 *from) {
+  from += BYTES / static_cast<int>(sizeof *from);
   emulator::require_waited(from);
   memset(to, 0xff, sizeof *from);
   emulator::own_fiber().copies.back().push_back({to, from});
@@ -351,11 +353,22 @@ static inline float warp_sum(float f) {
   return f;
 }
 
-// From the fragment tables of the PTX ISA (mma.m16n8k16, .bf16), element by element.
-static inline void mma_16x8x16(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                               unsigned b1) {
+// From the tables of the PTX ISA (ldmatrix .x4).
+static inline vec16 load_matrices(shared_t row) {
   emulator::exchange &w = emulator::next_exchange();
-  const unsigned lane = threadIdx.x % 32, a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
+  const unsigned lane = threadIdx.x % 32;
+  unsigned words[4];
+  w.row[lane] = row;
+  emulator::wait(emulator::AT_WARP_BARRIER);
+  for (unsigned i = 0; i < 4; i++)
+    memcpy(&words[i], w.row[i * 8 + lane / 4] + lane % 4 * 4, sizeof words[i]);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// From the fragment tables of the PTX ISA (mma.m16n8k16, .bf16), element by element.
+static inline void mma_16x8x16(float (&c)[4], const vec16 &operand, unsigned b0, unsigned b1) {
+  emulator::exchange &w = emulator::next_exchange();
+  const unsigned lane = threadIdx.x % 32, a[4] = {operand.x, operand.y, operand.z, operand.w}, b[2] = {b0, b1};
   memcpy(w.a[lane], a, sizeof a);
   memcpy(w.b[lane], b, sizeof b);
   emulator::wait(emulator::AT_WARP_BARRIER);
