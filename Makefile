@@ -3,6 +3,7 @@
 #   make              build the libraries and commands into build/
 #   make run          build, then show the main job done on tests/sample
 #   make check        build, then run every test suite that can run here (also under sanitizers)
+#   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
@@ -248,11 +249,21 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
-.PHONY: tests check run gpu-check gpu-bench plot
+.PHONY: tests check check-torch-matrix run gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
 	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan
+
+# The oldest release that is served, that of the GPU tests, the newest on PyPI: pins are in tests/python/requirements-torch-*.txt.
+# Half a minute and 1.2 to 1.7 GB of disk for each; tests/shim/install_torch.sh fetches Debian's. A skip is a failure here.
+TORCH_MATRIX := 2.8.0 2.11.0 2.15.0
+TORCH_SUITES := python/test_package shim/test_real_torch
+check-torch-matrix: tests
+	@set -e; for v in $(TORCH_MATRIX); do $(PYTHON) tests/python/install_torch.py $$v $(B)/torch-$$v; done; \
+	sh tests/shim/install_torch.sh $(B)/torch; status=0; \
+	for torch in $(TORCH_MATRIX:%=torch-%) torch; do echo "$$torch:"; for suite in $(TORCH_SUITES); do \
+	  SGL_TEST_TORCH=$(abspath $(B))/$$torch $(PYTHON) tests/check.py --build $(B) -k $$suite --no-skips || status=1; done; done; exit $$status
 
 run: all
 	sh tests/sample/run.sh $(B)

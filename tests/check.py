@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Run the test suites and add up their closing lines.
 
-usage: check.py --build DIR [--sanitized DIR] [--gpu] [-k SUBSTRING] [-v]
+usage: check.py --build DIR [--sanitized DIR] [--gpu] [-k SUBSTRING] [-v] [--no-skips]
 
 A suite is a program built from tests/MODULE/test_*.c, a script tests/MODULE/test_*.py or test_*.sh, or the case folders
 against sgl-migrate. Each prints, as its last line, `N passed, N failed` or `N passed, N failed, N skipped`, with or
 without `NAME: ` in front. A suite that dies, runs longer than its limit or has no such line counts as one failure. What
-was skipped is listed again at the end, with its reason. Exit status 0 when nothing failed and something passed.
+was skipped is listed again at the end, with its reason. Exit status 0 when nothing failed and something passed; with
+--no-skips also nothing may be skipped.
 """
 import argparse, concurrent.futures, os, pathlib, re, subprocess, sys, time
 
@@ -64,6 +65,7 @@ def main():
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("-k", default="")
     parser.add_argument("-v", action="store_true")
+    parser.add_argument("--no-skips", action="store_true")
     opt = parser.parse_args()
     plan = [(name, command, opt.build) for name, command in suites(opt.build, opt.gpu)]
     if opt.sanitized:  # the C suites and the cases once more; scripts run the same code in the plain build
@@ -80,7 +82,7 @@ def main():
     for line in reasons:
         print(line)
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
-    return 1 if total[1] or not total[0] else 0
+    return 1 if total[1] or not total[0] or (opt.no_skips and total[2]) else 0
 
 
 sys.exit(main())

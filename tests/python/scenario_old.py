@@ -2,6 +2,7 @@
 import os, warnings
 
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # a torch without it
 for name in os.environ["ORDER"].split():
     __import__(name)
 import sgl_kernel

@@ -66,18 +66,21 @@ def _adapter(symbol, target):
     """A function with the old signature that calls target by keywords."""
     import __future__, ast
 
-    tree = ast.parse(f"def {symbol}{SYMBOLS[symbol]['signature']}: pass")
-    function = tree.body[0]
+    tree = ast.parse(f"def _make(_target):\n def {symbol}{SYMBOLS[symbol]['signature']}: pass\n return {symbol}")
+    function = tree.body[0].body[0]
     names = [a.arg for a in function.args.posonlyargs + function.args.args + function.args.kwonlyargs]
     function.body = ast.parse(f"return _target({', '.join(f'{name}={name}' for name in names)})").body
-    module = max((module for (module, _), of in PLACES.items() if of == symbol), key=len)
-    scope = {"_target": target, "__name__": module}
+    # The target is in a closure and not a global: torch.compile looks for globals in the module of the function's name,
+    # and that is the package's, for pickle.
+    scope = {"__name__": max((module for (module, _), of in PLACES.items() if of == symbol), key=len)}
     if "torch" in sys.modules:  # defaults such as torch.bfloat16
         scope["torch"] = sys.modules["torch"]
     # Annotations stay text: they name types that need not be here.
     exec(compile(ast.fix_missing_locations(tree), f"<{__name__}>", "exec", __future__.annotations.compiler_flag, True), scope)
-    scope[symbol].__doc__ = f"{PACKAGE}'s deleted {symbol}. {SYMBOLS[symbol]['advice']}."
-    return scope[symbol]
+    made = scope["_make"](target)
+    made.__qualname__ = symbol
+    made.__doc__ = f"{PACKAGE}'s deleted {symbol}. {SYMBOLS[symbol]['advice']}."
+    return made
 
 
 def _follow(symbol, kind, module, name, since, until):
