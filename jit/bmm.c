@@ -194,18 +194,25 @@ static inline cublasStatus_t multiply(const struct plan *plan, const struct jit_
 
 /* --- errors --- */
 
+static const char refuses[] = "has chosen an algorithm and refuses it";
+
+/* what: "has no algorithm", or `refuses`. */
 static __attribute__((cold)) sgl_jit_status refused(const struct jit_blas *blas, const struct jit_bmm *bmm,
-                                                    const struct jit_place *place, cublasStatus_t error,
-                                                    struct jit_message m) {
+                                                    const struct jit_place *place, const char *what,
+                                                    cublasStatus_t error, struct jit_message m) {
+  enum { DELETED_WORKSPACE = 32 << 20 };
   struct jit_blas_facts facts;
   jit_blas_facts(blas, &facts);
   if (error == JIT_BLAS_NOT_SUPPORTED || error == JIT_BLAS_ARCH_MISMATCH || error == JIT_BLAS_INVALID_VALUE)
-    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
-                    "cuBLASLt %s has no algorithm (%s) for batch %d, m %d, n %d, k %d, %s x %s to %s, %zu bytes of "
-                    "workspace, on cuda:%d (compute capability %d.%d); the deleted kernel had 32 MiB of workspace",
-                    facts.version, jit_blas_error(blas, error), bmm->batch, bmm->m, bmm->n, bmm->k,
-                    jit_dtype_name(bmm->a_type), jit_dtype_name(bmm->b_type), jit_dtype_name(bmm->output_type),
-                    bmm->workspace_size, bmm->device, place->device->major, place->device->minor);
+    return jit_fail(
+        m, SGL_JIT_ERROR_UNSUPPORTED,
+        "cuBLASLt %s %s (%s) for batch %d, m %d, n %d, k %d, %s x %s to %s, %zu bytes of workspace, on cuda:%d "
+        "(compute capability %d.%d)%s",
+        facts.version, what, jit_blas_error(blas, error), bmm->batch, bmm->m, bmm->n, bmm->k,
+        jit_dtype_name(bmm->a_type), jit_dtype_name(bmm->b_type), jit_dtype_name(bmm->output_type), bmm->workspace_size,
+        bmm->device, place->device->major, place->device->minor,
+        bmm->workspace_size < DELETED_WORKSPACE - JIT_SCALES_SIZE ? "; the deleted kernel had 32 MiB of workspace"
+                                                                  : "");
   return jit_fail(m, error == JIT_BLAS_ALLOC_FAILED ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
                   "cuBLASLt %s refused the product, or an earlier error surfaced: %s", facts.version,
                   jit_blas_error(blas, error));
@@ -222,6 +229,33 @@ static bool is_capturing(const struct jit_driver *driver, CUstream stream) {
 static bool may_be_capture(cublasStatus_t error) {
   return error == JIT_BLAS_NOT_INITIALIZED || error == JIT_BLAS_ALLOC_FAILED || error == JIT_BLAS_EXECUTION_FAILED ||
          error == JIT_BLAS_INTERNAL_ERROR;
+}
+
+/* --- scales --- */
+
+/* A scale is one float and may be a slice of a larger buffer, but cuBLASLt 13.1 refuses the product (NOT_SUPPORTED) on
+ * compute capability 9.0 when one does not start at a multiple of 16 bytes; its heuristic takes it. So such a scale is
+ * copied to the front of the workspace, in the order of the stream. */
+static inline bool scales_lie_well(const struct jit_bmm *bmm) {
+  return ((uintptr_t)bmm->a_scale | (uintptr_t)bmm->b_scale) % JIT_SCALE_ALIGNMENT == 0;
+}
+
+static __attribute__((noinline)) sgl_jit_status copy_scales(const struct jit_driver *driver, struct jit_bmm *bmm,
+                                                            CUstream stream, struct jit_message m) {
+  const float **scales[2] = {&bmm->a_scale, &bmm->b_scale};
+  for (int i = 0; i < 2; i++) {
+    uintptr_t copy = (uintptr_t)bmm->workspace + (uintptr_t)i * JIT_SCALE_ALIGNMENT;
+    if ((uintptr_t)*scales[i] % JIT_SCALE_ALIGNMENT == 0)
+      continue;
+    CUresult error = driver->cuMemcpyDtoDAsync(copy, (uintptr_t)*scales[i], sizeof(float), stream);
+    if (error)
+      return jit_fail(m, SGL_JIT_ERROR_LAUNCH, "the driver refused to copy a scale, or an earlier error surfaced: %s",
+                      jit_driver_error(driver, error).text);
+    *scales[i] = (const float *)copy;
+  }
+  bmm->workspace_size -= JIT_SCALES_SIZE; /* checked to be there */
+  bmm->workspace = bmm->workspace_size ? (char *)bmm->workspace + JIT_SCALES_SIZE : NULL;
+  return SGL_JIT_OK;
 }
 
 /* --- the first use of a shape --- */
@@ -243,9 +277,10 @@ static sgl_jit_status first_use_relaxed(const struct jit_place *place, const str
                                         CUstream stream, struct jit_message m) {
   struct jit_blas_facts facts;
   cublasStatus_t error = find_handle(plan->blas, place->device, &plan->handle);
-  bool started = !error;
+  bool started = !error, chosen;
   if (!error)
     error = choose(bmm, plan);
+  chosen = !error;
   if (!error)
     error = multiply(plan, bmm, stream);
   if (!error)
@@ -258,7 +293,7 @@ static sgl_jit_status first_use_relaxed(const struct jit_place *place, const str
         "it once with this shape before the capture",
         facts.version, started ? "load its code" : "start", jit_blas_error(plan->blas, error));
   if (started)
-    return refused(plan->blas, bmm, place, error, m);
+    return refused(plan->blas, bmm, place, chosen ? refuses : "has no algorithm", error, m);
   return jit_fail(m, error == JIT_BLAS_ALLOC_FAILED ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_NO_CUBLASLT,
                   "cuBLASLt %s (%s) does not start on cuda:%d (%s); the driver is for CUDA %d.%d, another cuBLASLt can "
                   "be named in SGL_KERNEL_JIT_CUBLASLT",
@@ -287,24 +322,34 @@ static __attribute__((noinline)) sgl_jit_status first_use(const struct jit_place
   return status;
 }
 
-sgl_jit_status jit_launch_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m) {
-  struct jit_place place;
+static inline sgl_jit_status launch(const struct jit_place *place, const struct jit_bmm *bmm, CUstream stream,
+                                    struct jit_message m) {
   struct key key = key_of(bmm);
-  sgl_jit_status status = jit_enter(bmm->device, &place, m);
-  if (status != SGL_JIT_OK)
-    return status;
   const struct plan *plan = find(&key);
   if (plan) {
     cublasStatus_t error = multiply(plan, bmm, stream);
-    if (error)
-      status = refused(plan->blas, bmm, &place, error, m);
-  } else if (place.device->major * 10 + place.device->minor < JIT_FP8_CAPABILITY) {
-    status = jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
-                      "cuda:%d has compute capability %d.%d, FP8 products need %d.%d or newer", bmm->device,
-                      place.device->major, place.device->minor, JIT_FP8_CAPABILITY / 10, JIT_FP8_CAPABILITY % 10);
-  } else {
-    status = first_use(&place, bmm, &key, stream, m);
+    return error ? refused(plan->blas, bmm, place, refuses, error, m) : SGL_JIT_OK;
   }
+  if (place->device->major * 10 + place->device->minor < JIT_FP8_CAPABILITY)
+    return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
+                    "cuda:%d has compute capability %d.%d, FP8 products need %d.%d or newer", bmm->device,
+                    place->device->major, place->device->minor, JIT_FP8_CAPABILITY / 10, JIT_FP8_CAPABILITY % 10);
+  return first_use(place, bmm, &key, stream, m);
+}
+
+sgl_jit_status jit_launch_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m) {
+  struct jit_place place;
+  struct jit_bmm copied;
+  sgl_jit_status status = jit_enter(bmm->device, &place, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  if (!scales_lie_well(bmm)) {
+    copied = *bmm;
+    status = copy_scales(place.driver, &copied, stream, m);
+    bmm = &copied;
+  }
+  if (status == SGL_JIT_OK)
+    status = launch(&place, bmm, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }

@@ -71,6 +71,9 @@ sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_messag
 
 /* --- checks_bmm.c --- */
 
+/* What cuBLASLt wants of scales, and what is needed of the workspace for the copies of others (see bmm.c). */
+enum { JIT_SCALE_ALIGNMENT = 16, JIT_SCALES_SIZE = 256 };
+
 /* A checked call: output[b, m, n] = a_scale * b_scale * sum over k of a[b, m, k] * b[b, n, k], everything packed. */
 struct jit_bmm {
   void *output, *workspace;
@@ -171,6 +174,7 @@ struct jit_launch_config {
   X(cuCtxPopCurrent, "cuCtxPopCurrent_v2", (CUcontext * context))                                                      \
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))                               \
   X(cuStreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, int *status))                                        \
+  X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (uint64_t to, uint64_t from, size_t size, CUstream stream))             \
   X(cuModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                                      \
   X(cuModuleUnload, "cuModuleUnload", (CUmodule module))                                                               \
   X(cuModuleGetFunction, "cuModuleGetFunction", (CUfunction * function, CUmodule module, const char *name))            \

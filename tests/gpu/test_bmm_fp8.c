@@ -88,8 +88,9 @@ struct call {
   struct shape s;
   sgl_jit_dtype a_type, b_type, output_type;
   int device, past; /* bytes that A, B and output start past a multiple of 256 */
+  int scales_past;  /* and A_scale past one of 16 */
   uint8_t *a, *b;
-  float scales[2];
+  float scales[2];       /* they lie 16 bytes apart */
   unsigned char *output; /* with a guard before and after it */
   CUdeviceptr a_device, b_device, scales_device, output_device, workspace;
   size_t workspace_size;
@@ -124,7 +125,8 @@ static void fill(uint8_t *p, size_t count, sgl_jit_dtype type, uint64_t seed) {
 static bool upload(struct call *c) {
   return cu.cuMemcpyHtoD_v2(c->a_device + (unsigned)c->past, c->a, count_of(c->s.batch, c->s.m, c->s.k)) == 0 &&
          cu.cuMemcpyHtoD_v2(c->b_device + (unsigned)c->past, c->b, count_of(c->s.batch, c->s.n, c->s.k)) == 0 &&
-         cu.cuMemcpyHtoD_v2(c->scales_device, c->scales, sizeof c->scales) == 0 &&
+         cu.cuMemcpyHtoD_v2(c->scales_device + (unsigned)c->scales_past, &c->scales[0], sizeof(float)) == 0 &&
+         cu.cuMemcpyHtoD_v2(c->scales_device + (unsigned)c->scales_past + 16, &c->scales[1], sizeof(float)) == 0 &&
          cu.cuMemsetD8_v2(c->output_device, 0xff, output_bytes(c) + 2 * GUARD + 256) == 0 && cu.cuCtxSynchronize() == 0;
 }
 
@@ -137,7 +139,7 @@ static bool make(struct call *c, uint64_t seed) {
   c->scales[0] = 0.0123f;
   c->scales[1] = 0.37f;
   if (!c->a || !c->b || !c->output || cu.cuMemAlloc_v2(&c->a_device, a + 256) ||
-      cu.cuMemAlloc_v2(&c->b_device, b + 256) || cu.cuMemAlloc_v2(&c->scales_device, sizeof c->scales) ||
+      cu.cuMemAlloc_v2(&c->b_device, b + 256) || cu.cuMemAlloc_v2(&c->scales_device, 64) ||
       cu.cuMemAlloc_v2(&c->output_device, output_bytes(c) + 2 * GUARD + 256) ||
       (c->workspace_size && cu.cuMemAlloc_v2(&c->workspace, c->workspace_size)))
     return false;
@@ -166,8 +168,10 @@ static sgl_jit_status run_into(const struct call *c, char *text, size_t text_siz
        strides[0]},
       {AT(c->a_device + (unsigned)c->past), c->a_type, SGL_JIT_DEVICE_CUDA, c->device, 3, sizes[1], strides[1]},
       {AT(c->b_device + (unsigned)c->past), c->b_type, SGL_JIT_DEVICE_CUDA, c->device, 3, sizes[2], strides[2]},
-      {AT(c->scales_device), SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DEVICE_CUDA, c->device, 1, &one, &one},
-      {AT(c->scales_device + 4), SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DEVICE_CUDA, c->device, 0, NULL, NULL},
+      {AT(c->scales_device + (unsigned)c->scales_past), SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DEVICE_CUDA, c->device, 1, &one,
+       &one},
+      {AT(c->scales_device + (unsigned)c->scales_past + 16), SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DEVICE_CUDA, c->device, 0,
+       NULL, NULL},
   };
   text[0] = '\0';
   return sgl_jit_bmm_fp8(&t[0], &t[1], &t[2], &t[3], &t[4], AT(c->workspace), c->workspace_size, c->stream, text,
@@ -341,12 +345,38 @@ static void alignment_and_workspace(void) {
   computes((struct shape){1, 1, 64, 1024}, types[0], 0, 16, false);
 }
 
-/* Scales are read on the device when the work runs: also in a graph, which gets other numbers later. */
-static void graph_with_other_data(void) {
+/* cuBLASLt 13.1 takes no such scales here: they are copied. */
+static void scales_anywhere(void) {
   if (!ready())
     return;
-  struct call c = {
-      .s = {8, 9, 128, 128}, .a_type = E4M3, .b_type = E4M3, .output_type = BF16, .workspace_size = WORKSPACE};
+  for (int past = 0; past < 16; past += 4) {
+    struct call c = {.s = {3, 5, 48, 64},
+                     .a_type = E4M3,
+                     .b_type = E4M3,
+                     .output_type = BF16,
+                     .workspace_size = past == 8 ? 256 : WORKSPACE,
+                     .scales_past = past};
+    CU_ASSERT(make(&c, 33));
+    for (int i = 0; i < 2; i++) {
+      CU_ASSERT(upload(&c));
+      CU_ASSERT_EQUAL(run(&c), SGL_JIT_OK);
+      CU_ASSERT(correct(&c, false));
+    }
+    c.workspace_size = 0;
+    CU_ASSERT_EQUAL(run_into(&c, message, sizeof message), past ? SGL_JIT_ERROR_INVALID_ARGUMENT : SGL_JIT_OK);
+    drop(&c);
+  }
+}
+
+/* Scales are read on the device when the work runs: also in a graph, which gets other numbers later, and also where
+ * they are copied. */
+static void graph_of(int scales_past) {
+  struct call c = {.s = {8, 9, 128, 128},
+                   .a_type = E4M3,
+                   .b_type = E4M3,
+                   .output_type = BF16,
+                   .workspace_size = WORKSPACE,
+                   .scales_past = scales_past};
   CUhandle graph = NULL, executable = NULL;
   CU_ASSERT(make(&c, 5));
   CU_ASSERT_EQUAL(cu.cuStreamCreate(&c.stream, 1), 0);
@@ -369,6 +399,13 @@ static void graph_with_other_data(void) {
     cu.cuGraphDestroy(graph);
   cu.cuStreamDestroy_v2(c.stream);
   drop(&c);
+}
+
+static void graph_with_other_data(void) {
+  if (!ready())
+    return;
+  graph_of(0);
+  graph_of(4);
 }
 
 /* With another device's context current, and with none. */
@@ -448,6 +485,7 @@ static const struct unit_test tests[] = {
     {"shapes", shapes},
     {"n_of_8", n_of_8},
     {"alignment_and_workspace", alignment_and_workspace},
+    {"scales_anywhere", scales_anywhere},
     {"graph_with_other_data", graph_with_other_data},
     {"devices_and_contexts", devices_and_contexts},
     {"threads", threads},

@@ -207,6 +207,14 @@ DRIVER(cuStreamIsCapturing, void *stream, int *status) {
   return 0;
 }
 
+DRIVER(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t size, void *stream) {
+  record("cuMemcpyDtoDAsync");
+  fake_cuda.stream = stream;
+  if (!fake_cuda.copy_error)
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+  return fake_cuda.copy_error;
+}
+
 /* The image is a shared library; its end follows from its section table, which is the last thing in it. */
 static int load(struct code **code, const void *image, struct context *context) {
   const Elf64_Ehdr *header = image;

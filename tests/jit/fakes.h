@@ -15,7 +15,7 @@ struct fake_cuda {
   int shared_optin; /* 232448 */
   int refuse_load;  /* loading code fails with error 900: 1 unless this thread's capture mode is relaxed, 2 always */
   _Atomic int init_error; /* what these calls return; 0: they work */
-  _Atomic int retain_error, load_error, function_error, attribute_error, launch_error;
+  _Atomic int retain_error, load_error, function_error, attribute_error, launch_error, copy_error;
   int hide_error_names; /* cuGetErrorName knows nothing */
   int capturing;        /* what cuStreamIsCapturing says of every stream */
   int idle;             /* for measurements: nothing is recorded and nothing run, and anything can be loaded as code */

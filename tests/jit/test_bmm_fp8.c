@@ -14,12 +14,14 @@
 
 /* --- a call with its tensors --- */
 
+enum { A_SCALE_AT = 4 };
+
 struct bmm {
   int batch, m, n, k;
   sgl_jit_dtype a_type, b_type, output_type;
   bool cuda;
   int device;
-  struct guarded output, a, b, scales; /* B_scale, then A_scale */
+  struct guarded output, a, b, scales; /* B_scale, and 16 bytes further A_scale */
   void *workspace, *stream;
   size_t workspace_size;
   char message[512];
@@ -49,11 +51,11 @@ static struct bmm make(int batch, int m, int n, int k, sgl_jit_dtype a_type, sgl
   p.output = guarded_alloc(count_of(batch, m, n) * 2, true);
   p.a = guarded_alloc(count_of(batch, m, k), true);
   p.b = guarded_alloc(count_of(batch, n, k), true);
-  p.scales = guarded_alloc(8, true);
+  p.scales = guarded_alloc(2 * A_SCALE_AT * sizeof(float), true);
   fill_fp8(p.a.data, count_of(batch, m, k), a_type, 1);
   fill_fp8(p.b.data, count_of(batch, n, k), b_type, 2);
   ((float *)p.scales.data)[0] = 0.0123f;
-  ((float *)p.scales.data)[1] = 0.37f;
+  ((float *)p.scales.data)[A_SCALE_AT] = 0.37f;
   return p;
 }
 
@@ -79,7 +81,7 @@ static sgl_jit_status run(struct bmm *p) {
       {p->output.data, p->output_type, place, p->device, 3, sizes[0], strides[0]},
       {p->a.data, p->a_type, place, p->device, 3, sizes[1], strides[1]},
       {p->b.data, p->b_type, place, p->device, 3, sizes[2], strides[2]},
-      {&scales[1], SGL_JIT_DTYPE_FLOAT32, place, p->device, 1, &one, &one}, /* both forms of one element */
+      {&scales[A_SCALE_AT], SGL_JIT_DTYPE_FLOAT32, place, p->device, 1, &one, &one}, /* both forms of one element */
       {&scales[0], SGL_JIT_DTYPE_FLOAT32, place, p->device, 0, NULL, NULL},
   };
   p->message[0] = '\0';
@@ -96,7 +98,7 @@ static int wrong(const struct bmm *p, double slack) {
   for (int batch = 0; batch < p->batch; batch++)
     for (int m = 0; m < p->m; m++)
       for (int n = 0; n < p->n; n++) {
-        long double sum = 0, terms = 0, scale = (long double)scales[0] * (long double)scales[1];
+        long double sum = 0, terms = 0, scale = (long double)scales[0] * (long double)scales[A_SCALE_AT];
         for (int k = 0; k < p->k; k++) {
           long double term =
               (long double)small_value(format_of(p->a_type), a[count_of(batch * p->m + m, p->k, 1) + k]) *
@@ -159,7 +161,7 @@ static double one_product(sgl_jit_dtype a_type, unsigned a, float a_scale, float
   ((uint8_t *)p.a.data)[0] = (uint8_t)a;
   ((uint8_t *)p.b.data)[0] = 0x38; /* 1 */
   ((float *)p.scales.data)[0] = b_scale;
-  ((float *)p.scales.data)[1] = a_scale;
+  ((float *)p.scales.data)[A_SCALE_AT] = a_scale;
   REFUSED(p, SGL_JIT_OK, "");
   double value = small_value(format_of(output), *(uint16_t *)p.output.data);
   drop(&p);
@@ -496,7 +498,7 @@ BLAS_CASE(what_is_asked) {
 /* An algorithm for better aligned data is not taken for other data. */
 BLAS_CASE(alignment) {
   static _Alignas(256) unsigned char a[2 * 3 * 32 + 256], b[2 * 8 * 32], output[2 * 3 * 8 * 2];
-  static float scales[2] = {1, 1};
+  static _Alignas(16) float scales[A_SCALE_AT + 1] = {1, 0, 0, 0, 1};
   struct bmm p = {.batch = 2,
                   .m = 3,
                   .n = 8,
@@ -525,6 +527,53 @@ BLAS_CASE(alignment) {
   COMPUTES(p);
   CU_ASSERT_EQUAL(blas->alignment, 256);
   CU_ASSERT_EQUAL(blas->chosen, 5);
+}
+
+/* Slices of one buffer, at every place that a float can have. cuBLASLt gets them at multiples of 16 bytes, and the rest
+ * of the workspace. */
+BLAS_CASE(scales_anywhere) {
+  static _Alignas(256) unsigned char workspace[1024];
+  struct bmm p = small(true);
+  struct guarded scales = p.scales;
+  static _Alignas(16) float buffer[16];
+  p.workspace = workspace;
+  p.workspace_size = sizeof workspace;
+  p.stream = (void *)0x1234;
+  blas->needs_workspace = sizeof workspace - 256;
+  for (int past = 1; past < 4; past++) { /* both scales */
+    p.scales.data = &buffer[past];
+    buffer[past] = 0.5f;
+    buffer[past + A_SCALE_AT] = 3;
+    int copies = fakes.count("cuMemcpyDtoDAsync");
+    COMPUTES(p);
+    CU_ASSERT_EQUAL(fakes.count("cuMemcpyDtoDAsync"), copies + 2);
+    CU_ASSERT_EQUAL(fakes.cuda->stream, p.stream); /* the order of the stream, not of this thread */
+    CU_ASSERT_EQUAL(blas->workspace_size, sizeof workspace - 256);
+    CU_ASSERT_EQUAL(workspace[256], 0xee);
+  }
+  p.scales = scales;
+  p.workspace_size = 256; /* none is left for cuBLASLt */
+  blas->needs_workspace = 0;
+  p.scales.data = &buffer[1];
+  COMPUTES(p);
+  CU_ASSERT_EQUAL(blas->workspace_size, 0);
+  p.workspace_size = 255;
+  REFUSED(p, SGL_JIT_ERROR_INVALID_ARGUMENT,
+          "bmm_fp8: A_scale starts 4 bytes past a multiple of 16 bytes, where cuBLASLt does not read it, and the "
+          "workspace is too small for a copy; call .clone(), or pass a workspace of 256 bytes or more");
+  p.workspace_size = 256;
+  fakes.cuda->copy_error = 700;
+  CU_ASSERT_EQUAL(run(&p), SGL_JIT_ERROR_LAUNCH);
+  UNIT_CONTAINS(p.message, "bmm_fp8: the driver refused to copy a scale, or an earlier error surfaced: ");
+  fakes.cuda->copy_error = 0;
+  p.scales = scales; /* well placed ones are not copied */
+  p.workspace_size = 0;
+  p.workspace = NULL;
+  int copies = fakes.count("cuMemcpyDtoDAsync");
+  COMPUTES(p);
+  CU_ASSERT_EQUAL(fakes.count("cuMemcpyDtoDAsync"), copies);
+  CU_ASSERT_EQUAL(fakes.count("cuCtxPushCurrent"), fakes.count("cuCtxPopCurrent"));
+  drop(&p);
 }
 
 BLAS_CASE(nothing_to_do) {
@@ -593,6 +642,9 @@ BLAS_CASE(errors) {
              "bmm_fp8: cuBLASLt 13.1.0 has no algorithm (CUBLAS_STATUS_NOT_SUPPORTED) for " PRODUCT);
   fails_once(&blas->matmul_error, 13, SGL_JIT_ERROR_LAUNCH,
              "bmm_fp8: cuBLASLt 13.1.0 refused the product, or an earlier error surfaced: CUBLAS_STATUS_SOMETHING");
+  fails_once(&blas->matmul_error, 15, SGL_JIT_ERROR_UNSUPPORTED,
+             "bmm_fp8: cuBLASLt 13.1.0 has chosen an algorithm and refuses it "
+             "(CUBLAS_STATUS_NOT_SUPPORTED) for " PRODUCT);
   blas->needs_workspace = 1;
   fails_once(&blas->matmul_error, 0, SGL_JIT_ERROR_UNSUPPORTED,
              "bmm_fp8: cuBLASLt 13.1.0 has no algorithm (CUBLAS_STATUS_NOT_SUPPORTED) for " PRODUCT);
@@ -829,6 +881,7 @@ static const struct unit_test tests[] = {
     {"products", products},
     {"what_is_asked", what_is_asked},
     {"alignment", alignment},
+    {"scales_anywhere", scales_anywhere},
     {"nothing_to_do", nothing_to_do},
     {"devices", devices},
     {"first_fp8_device", first_fp8_device},

@@ -40,10 +40,10 @@ static void body(void) {
 static void bmm_body(void) {
   enum { BATCH = 2, M = 3, N = 8, K = 32 };
   static _Alignas(256) char output[BATCH * M * N * 2], a[BATCH * M * K], b[BATCH * K * N], workspace[256];
-  static float scales[2];
+  static _Alignas(16) float scales[8];
   const int64_t sizes[3][3] = {{BATCH, M, N}, {BATCH, M, K}, {BATCH, K, N}};
   const int64_t strides[3][3] = {{M * N, N, 1}, {M * K, K, 1}, {K * N, 1, K}};
-  void *const data[5] = {output, a, b, &scales[0], &scales[1]};
+  void *const data[5] = {output, a, b, &scales[0], &scales[4]};
   sgl_jit_tensor t[5];
   for (int i = 0; i < 5; i++)
     t[i] = (sgl_jit_tensor){.data = data[i],
