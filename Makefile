@@ -9,7 +9,7 @@
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
 #   make wheel        the Python package, build/wheel/sgl_kernel_compat-*.whl
-#   make install      PREFIX=/usr/local DESTDIR=
+#   make install      PREFIX=/usr/local DESTDIR=      libraries, commands, headers, pkg-config and CMake files
 #   make deps         install what is missing; all of the above do it themselves
 #   make tests        build the test programs without running them
 #   make format       clang-format on all C sources; format-check only looks
@@ -45,7 +45,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 
 # --- what is needed ---------------------------------------------------------------------------------------------------
 
-PACKAGES := gcc g++ make pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
+PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
             libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libgit2-dev \
             libjansson-dev libxxhash-dev
 GRAMMAR_VERSION := 0.23.6
@@ -103,7 +103,7 @@ SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))
                 $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS)
 
-GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi)
+GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
 BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit
@@ -288,6 +288,7 @@ plot:
 # --- install, clean, format -------------------------------------------------------------------------------------------
 
 .PHONY: install clean format format-check help
+PACKAGE_FILE = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g'
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
@@ -295,13 +296,13 @@ install: all
 	  install -m 755 $(B)/lib/libsgl_kernel_$$l.so $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so.$(SOVERSION) && \
 	  ln -sf libsgl_kernel_$$l.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsgl_kernel_$$l.so || exit 1; done
 	install -m 644 jit/include/sgl_kernel_jit/*.h $(DESTDIR)$(PREFIX)/include/sgl_kernel_jit
-	install -m 644 shim/include/*.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 shim/include/*.h $(B)/gen/sgl_kernel_compat_old.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
-	for l in jit compat; do \
-	  printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' "Name: sgl_kernel_$$l" \
-	    "Description: $$([ $$l = jit ] && echo 'DeepSeek-V3 decode GEMMs as just-in-time kernels' || echo 'deleted sgl_kernel names on just-in-time kernels')" \
-	    'Version: $(VERSION)' "$$([ $$l = jit ] || echo 'Requires: sgl_kernel_jit')" "Libs: -L\$${libdir} -lsgl_kernel_$$l" 'Cflags: -I$${includedir}' \
-	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/sgl_kernel_$$l.pc || exit 1; done
+	for p in jit/package/sgl_kernel_jit shim/package/sgl_kernel_compat; do \
+	  name=$${p##*/} && cmake=$(DESTDIR)$(PREFIX)/lib/cmake/$$name && install -d $$cmake && \
+	  $(PACKAGE_FILE) $$p.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc && \
+	  $(PACKAGE_FILE) $$p-config.cmake.in >$$cmake/$$name-config.cmake && \
+	  $(PACKAGE_FILE) jit/package/config-version.cmake.in >$$cmake/$$name-config-version.cmake || exit 1; done
 
 clean:
 	rm -rf $(BUILD)

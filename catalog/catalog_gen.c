@@ -397,6 +397,49 @@ static void write_exports(FILE *out, const struct catalog *catalog, const char *
   fputs("    sgl_compat_*;\n  local:\n    *;\n};\n", out);
 }
 
+/* --- sgl_kernel_compat_old.h
+ * ------------------------------------------------------------------------------------------
+ */
+
+/* The C++ functions that the shim defines, as their header declared them, and deprecated. */
+static void write_old_header(FILE *out, const struct catalog *catalog, const char *prelude) {
+  (void)prelude;
+  banner(out, "/* ", "");
+  fputs(" *\n"
+        " * The deleted C++ functions that libsgl_kernel_compat.so defines, for sgl_kernel_compat.h. */\n"
+        "#ifndef SGL_KERNEL_COMPAT_OLD_H\n"
+        "#define SGL_KERNEL_COMPAT_OLD_H\n"
+        "\n"
+        "#include <stdint.h>\n"
+        "\n"
+        "/* clang offers the replacement as a correction; GCC has no second argument. */\n"
+        "#if defined(__clang__)\n"
+        "#define SGL_COMPAT_DEPRECATED(text, replacement) __attribute__((deprecated(text, replacement)))\n"
+        "#else\n"
+        "#define SGL_COMPAT_DEPRECATED(text, replacement) __attribute__((deprecated(text)))\n"
+        "#endif\n"
+        "\n"
+        "namespace at {\n"
+        "class Tensor;\n"
+        "}\n",
+        out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
+    if (!shim_serves_cxx(symbol) || !removal)
+      continue;
+    const char *name = catalog_jit_route(symbol)->name, *scope = symbol->cxx.scope;
+    fprintf(out, "\n%s%s%s", *scope ? "namespace " : "", scope, *scope ? " {\n" : "");
+    fprintf(
+        out,
+        "SGL_COMPAT_DEPRECATED(\"%s has dropped it in %s (%s): use sgl_kernel_jit::%s of sgl_kernel_jit/torch.h\",\n"
+        "                      \"sgl_kernel_jit::%s\")\n%s;\n%s",
+        catalog->library.package, removal->first_without, removal->change, name, name, symbol->cxx.declaration,
+        *scope ? "}\n" : "");
+  }
+  fputs("\n#undef SGL_COMPAT_DEPRECATED\n\n#endif\n", out);
+}
+
 /* --- cxx_prelude.c --------------------------------------------------------------------------------------------------
  */
 
@@ -542,9 +585,10 @@ static const struct {
   const char *name;
   void (*write)(FILE *out, const struct catalog *catalog, const char *prelude);
 } outputs[] = {
-    {"catalog_builtin.c", write_builtin},  {"compat_table.h", write_table_header}, {"compat_table.c", write_table},
-    {"compat_exports.map", write_exports}, {"cxx_prelude.c", write_prelude},       {"compat_catalog.py", write_python},
-    {"compat_old.pyi", write_python_stub},
+    {"catalog_builtin.c", write_builtin},  {"compat_table.h", write_table_header},
+    {"compat_table.c", write_table},       {"compat_exports.map", write_exports},
+    {"cxx_prelude.c", write_prelude},      {"compat_catalog.py", write_python},
+    {"compat_old.pyi", write_python_stub}, {"sgl_kernel_compat_old.h", write_old_header},
 };
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 

@@ -130,6 +130,9 @@ SGL_COMPAT_API void sgl_compat_set_warning_hook(sgl_compat_warning_hook hook, vo
 
 #ifdef __cplusplus
 }
+
+/* The deleted functions themselves, as deprecated. */
+#include "sgl_kernel_compat_old.h"
 #endif
 
 #endif

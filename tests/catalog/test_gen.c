@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const outputs[] = {"catalog_builtin.c", "compat_catalog.py", "compat_exports.map", "compat_old.pyi",
-                                      "compat_table.c",    "compat_table.h",    "cxx_prelude.c"};
+static const char *const outputs[] = {"catalog_builtin.c", "compat_catalog.py",      "compat_exports.map",
+                                      "compat_old.pyi",    "compat_table.c",         "compat_table.h",
+                                      "cxx_prelude.c",     "sgl_kernel_compat_old.h"};
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 static const char prelude[] = "first line\nlast \"line\"\n";
 
@@ -222,6 +223,13 @@ static void contents(void) {
                 "\n@deprecated(\"use sgl_kernel_jit.dsv3_fused_a_gemm\")\ndef dsv3_fused_a_gemm(mat_a: torch.Tensor, "
                 "mat_b: torch.Tensor, output: Optional[torch.Tensor] = None) -> torch.Tensor: ...\n");
   free(python);
+  char *old = read_output(folder, "sgl_kernel_compat_old.h");
+  UNIT_CONTAINS(old, "\nSGL_COMPAT_DEPRECATED(\"sgl_kernel has dropped it in 0.4.5 (#21531): use "
+                     "sgl_kernel_jit::dsv3_router_gemm of sgl_kernel_jit/torch.h\",\n"
+                     "                      \"sgl_kernel_jit::dsv3_router_gemm\")\n"
+                     "void dsv3_router_gemm(at::Tensor& output, const at::Tensor& mat_a, const at::Tensor& mat_b);\n");
+  CU_ASSERT_PTR_NULL(strstr(old, "moe_fused_gate")); /* a name without a kernel here */
+  free(old);
   char *text = read_output(folder, "cxx_prelude.c");
   UNIT_CONTAINS(text, "const char cxx_prelude[] =\n    \"first line\\n\"\n    \"last \\\"line\\\"\\n\"\n    \"\";\n");
   free(text);

@@ -7,6 +7,7 @@ import os, pathlib, re, subprocess, sys, tempfile, traceback
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 LIB = BUILD / "lib"
+GENERATED = BUILD / "gen"
 COMPAT = LIB / "libsgl_kernel_compat.so"
 CC, CXX = os.environ.get("CC", "gcc"), os.environ.get("CXX", "g++")
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-elf-"))
@@ -72,7 +73,7 @@ def run(*command, status=0, **environment):
 def compiled(name, source, *flags, compiler=CXX):
     path = WORK / (name + (".cc" if compiler == CXX else ".c"))
     path.write_text(source)
-    run(compiler, "-g", "-O0", "-fPIC", "-Wall", "-Werror", f"-I{ROOT}", f"-I{ROOT}/shim/include", "-o", WORK / name, path, *flags)
+    run(compiler, "-g", "-O0", "-fPIC", "-Wall", "-Werror", f"-I{ROOT}", f"-I{ROOT}/shim/include", f"-I{GENERATED}", "-o", WORK / name, path, *flags)
     return WORK / name
 
 
