@@ -7,6 +7,7 @@
 enum { OLDEST = 12 * 10000 }; /* as cublasLtGetVersion gives it: 130100 is 13.1.0 */
 
 static const struct jit_library_name library_name = {
+    .title = "cuBLASLt",
     .file = "libcublasLt.so.",
     .variable = "SGL_KERNEL_JIT_CUBLASLT",
     .wheel = "cublas",

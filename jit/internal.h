@@ -291,6 +291,7 @@ const char *jit_op_name(enum jit_op op);
 
 /* A library of the CUDA toolkit. */
 struct jit_library_name {
+  const char *title;     /* "NVRTC", for people */
   const char *file;      /* "libnvrtc.so.", which the major version follows */
   const char *variable;  /* of the environment, that may name the file */
   const char *wheel;     /* its folder in Python packages for CUDA 12: nvidia/<wheel>/lib */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OLDEST_MAJOR = 12, NEWEST_MAJOR = 13, PATH_SIZE = 4096 };
 
@@ -41,6 +42,7 @@ struct search {
   jit_search_watch *watch;
   void *user;
   const char *place;
+  char broken[512]; /* why the first file that is there cannot be loaded */
 };
 
 static void say(const struct search *s, const char *path, const char *problem) {
@@ -48,17 +50,25 @@ static void say(const struct search *s, const char *path, const char *problem) {
     s->watch(s->user, s->place, path, problem);
 }
 
-static void *open_file(const struct search *s, const char *path, int flags) {
+/* Not just missing? The loader begins with the name that it was given when there is no such file, and with the path, or
+ * with the name of another library that is needed, when there is one. Its words are in the user's language. */
+static bool is_there(const char *path, const char *problem) {
+  return strchr(path, '/') ? access(path, F_OK) == 0 : strncmp(problem, path, strlen(path)) != 0;
+}
+
+static void *open_file(struct search *s, const char *path, int flags) {
   void *library = dlopen(path, RTLD_NOW | flags);
   const char *problem = library ? NULL : dlerror();
   if (problem && flags & RTLD_NOLOAD) /* the reason is none */
     problem = NULL;
+  if (problem && !s->broken[0] && is_there(path, problem))
+    snprintf(s->broken, sizeof s->broken, "%s", problem);
   say(s, path, library || problem ? problem : "not loaded");
   return library;
 }
 
 /* Tries the library in a folder, or by name alone when it is NULL. */
-static void *open_in(const struct search *s, const char *folder, int flags) {
+static void *open_in(struct search *s, const char *folder, int flags) {
   for (int i = 0; i < s->majors.count; i++) {
     char path[PATH_SIZE];
     int length = snprintf(path, sizeof path, "%s%s%s%d", folder ? folder : "", folder ? "/" : "", s->name->file,
@@ -70,7 +80,7 @@ static void *open_in(const struct search *s, const char *folder, int flags) {
   return NULL;
 }
 
-static void *open_in_toolkit(const struct search *s, const char *root) {
+static void *open_in_toolkit(struct search *s, const char *root) {
   static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     char folder[PATH_SIZE];
@@ -131,7 +141,7 @@ static void *open_in_default_toolkits(struct search *s) {
 
 sgl_jit_status jit_library_open(const struct jit_library_name *name, int driver_version, void **library,
                                 jit_search_watch *watch, void *user, struct jit_message m) {
-  struct search s = {name, majors_for(driver_version), watch, user, name->variable};
+  struct search s = {name, majors_for(driver_version), watch, user, name->variable, ""};
   const char *explicit_path = secure_getenv(name->variable);
   if (explicit_path && *explicit_path) {
     *library = dlopen(explicit_path, RTLD_NOW);
@@ -157,5 +167,10 @@ sgl_jit_status jit_library_open(const struct jit_library_name *name, int driver_
     *library = open_in_named_toolkit(&s, "CUDA_PATH");
   if (!*library)
     *library = open_in_default_toolkits(&s);
-  return *library ? SGL_JIT_OK : jit_fail(m, name->status, "%s", name->missing);
+  if (*library)
+    return SGL_JIT_OK;
+  if (s.broken[0])
+    return jit_fail(m, name->status, "%s cannot be loaded: %s; repair it, or name another file in %s", name->title,
+                    s.broken, name->variable);
+  return jit_fail(m, name->status, "%s", name->missing);
 }

@@ -52,6 +52,7 @@ struct jit_compiler {
 /* --- finding it --- */
 
 static const struct jit_library_name library_name = {
+    .title = "NVRTC",
     .file = "libnvrtc.so.",
     .variable = "SGL_KERNEL_JIT_NVRTC",
     .wheel = "cuda_nvrtc",

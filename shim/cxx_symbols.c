@@ -36,10 +36,7 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
     if (torch)
       done = serve_run(torch, kernel, tensors, message, sizeof message);
     else
-      snprintf(message, sizeof message,
-               "%s: this process has no libtorch_cpu.so, so its tensors cannot be read; load torch 2.6 or newer before "
-               "the call",
-               serve_name(kernel));
+      snprintf(message, sizeof message, "%s: %s", serve_name(kernel), torch_abi_why().text);
   }
   if (!done)
     elsewhere = forward_find(forward, mangled, NULL); /* somebody else may be able to */

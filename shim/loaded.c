@@ -74,18 +74,30 @@ static bool open_if(const char *path, const char *function, void **handle) {
   return false;
 }
 
+static bool is_file_of(const char *path, const char *name) {
+  const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+  size_t length = strlen(name);
+  return strncmp(file, name, length) == 0 && (file[length] == '\0' || file[length] == '.');
+}
+
+char *loaded_path_of(const char *name) {
+  size_t count;
+  char **paths = loaded_paths(&count), *found = NULL;
+  for (size_t i = 0; i < count && !found; i++)
+    if (is_file_of(paths[i], name))
+      found = strdup(paths[i]);
+  loaded_free(paths, count);
+  return found;
+}
+
 bool loaded_open(const char *name, const char *function, void **handle) {
   if (open_if(name, function, handle))
     return true;
-  size_t count, length = strlen(name);
+  size_t count;
   char **paths = loaded_paths(&count);
   bool found = false;
-  for (size_t i = 0; i < count && !found; i++) {
-    const char *slash = strrchr(paths[i], '/');
-    const char *file = slash ? slash + 1 : paths[i];
-    if (strncmp(file, name, length) == 0 && (file[length] == '\0' || file[length] == '.'))
-      found = open_if(paths[i], function, handle);
-  }
+  for (size_t i = 0; i < count && !found; i++)
+    found = is_file_of(paths[i], name) && open_if(paths[i], function, handle);
   loaded_free(paths, count);
   if (found)
     return true;

@@ -23,4 +23,8 @@ void loaded_free(char **paths, size_t count);
 bool loaded_open(const char *name, const char *function, void **handle);
 void loaded_close(void *handle);
 
+/* The path of a loaded object whose file name is `name` or starts with `name` and a dot, to be freed; NULL when there
+ * is none. */
+char *loaded_path_of(const char *name);
+
 #endif

@@ -167,11 +167,11 @@ static sgl_compat_status register_one(enum space space, enum serve_kernel kernel
   const struct torch_abi *torch = torch_abi_get();
   sgl_compat_status status = SGL_COMPAT_OK;
   if (!torch) {
-    snprintf(message, message_size, "no torch 2.6 or newer is loaded in this process: import torch first");
-    status = SGL_COMPAT_ERROR_NO_TORCH;
+    struct torch_abi_why why = torch_abi_why();
+    snprintf(message, message_size, "%s", why.text);
+    status = why.absence == TORCH_OLD ? SGL_COMPAT_ERROR_TORCH_TOO_OLD : SGL_COMPAT_ERROR_NO_TORCH;
   } else if (!torch->library_def) {
-    snprintf(message, message_size,
-             "this torch cannot register operators from C: use torch 2.7 or newer, or torch.library in Python");
+    snprintf(message, message_size, "the torch in this process is too old to register operators from C: 2.7 is needed");
     status = SGL_COMPAT_ERROR_TORCH_TOO_OLD;
   } else {
     pthread_mutex_lock(&lock);
@@ -214,6 +214,15 @@ sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t
   int kernel = index_of(name);
   if (kernel < SERVE_COUNT)
     return register_one(SPACE_OLD, (enum serve_kernel)kernel, message, message_size);
+  for (unsigned i = 0; name && i < compat_operators_count; i++)
+    if (strcmp(compat_operators[i].name, name) == 0) {
+      const struct compat_operator *gone = &compat_operators[i];
+      snprintf(message, message_size,
+               "sgl_compat_register_op: there is no kernel here for %s, which " COMPAT_PACKAGE
+               " has dropped in %s (%s): %s",
+               name, gone->first_without, gone->change, gone->advice);
+      return SGL_COMPAT_ERROR_INVALID_ARGUMENT;
+    }
   snprintf(message, message_size, "sgl_compat_register_op: no operator \"%s\" here; sgl_compat_op_name lists them",
            name ? name : "(null)");
   return SGL_COMPAT_ERROR_INVALID_ARGUMENT;

@@ -107,8 +107,8 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
   void *stream = NULL;
   const sgl_jit_tensor *input = &views[kernel->first_input];
   if (input->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(input->device_index, &stream)) {
-    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d", kernel->name,
-             (int)input->device_index);
+    snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d%s", kernel->name,
+             (int)input->device_index, torch_abi_no_stream(torch).text);
     return false;
   }
   return kernel->run(views, stream, message, message_size) == SGL_JIT_OK;

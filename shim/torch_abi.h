@@ -45,9 +45,13 @@ struct torch_abi {
  * call looks again. Thread-safe, and without a lock. */
 const struct torch_abi *torch_abi_get(void);
 
-/* torch's current stream of a CUDA device (a CUstream; NULL is the default stream). False when this process's torch has
- * no CUDA part or it fails. */
-bool torch_abi_cuda_stream(int32_t device_index, void **stream);
+/* Why torch_abi_get gives NULL. TORCH_OLD: there is a torch, of a release before 2.6. */
+enum torch_absence { TORCH_NONE, TORCH_OLD };
+struct torch_abi_why {
+  enum torch_absence absence;
+  char text[512];
+};
+struct torch_abi_why torch_abi_why(void);
 
 /* Torch's words for the thread's last failure, to be put behind a message: ": the words" in one line, cut where they
  * are long, or "" where torch keeps none. */
@@ -55,5 +59,12 @@ struct torch_abi_what {
   char text[512];
 };
 struct torch_abi_what torch_abi_what(const struct torch_abi *torch);
+
+/* torch's current stream of a CUDA device (a CUstream; NULL is the default stream). False when this process's torch has
+ * no CUDA part or it fails. */
+bool torch_abi_cuda_stream(int32_t device_index, void **stream);
+
+/* Why it was false: ": this process has no libtorch_cuda.so", or torch's own words. */
+struct torch_abi_what torch_abi_no_stream(const struct torch_abi *torch);
 
 #endif

@@ -41,7 +41,7 @@ extern "C" {
 typedef enum sgl_compat_status {
   SGL_COMPAT_OK = 0,
   SGL_COMPAT_ERROR_INVALID_ARGUMENT = 1, /* the message names the argument */
-  SGL_COMPAT_ERROR_NO_TORCH = 2,         /* no torch 2.6 or newer in this process yet: import it, then try again */
+  SGL_COMPAT_ERROR_NO_TORCH = 2,         /* no torch in this process yet: import it, then try again */
   SGL_COMPAT_ERROR_TORCH_TOO_OLD = 3,    /* this torch cannot register operators from C: it takes 2.7 or newer */
   SGL_COMPAT_ERROR_REGISTRATION = 4 /* torch refused a registration that it should take: the message has its words */
 } sgl_compat_status;
@@ -70,7 +70,8 @@ typedef enum sgl_compat_op_state {
  * sgl_compat_register_op for the missing ones to avoid it. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size);
 
-/* The same for one operator, by its name without namespace. INVALID_ARGUMENT for a name that is not served. */
+/* The same for one operator, by its name without namespace. INVALID_ARGUMENT for a name that is not served; of a deleted
+ * operator the message tells the release that dropped it and what to use. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size);
 
 /* Register the same kernels as torch.ops.sgl_kernel_jit.NAME, the supported operators: schemas, devices and errors as

@@ -75,7 +75,11 @@ static void registers_one(void) {
   EXPECT(sgl_compat_get_op_state("dsv3_fused_a_gemm") == SGL_COMPAT_OP_UNREGISTERED);
   char message[200];
   EXPECT(sgl_compat_register_op("moe_fused_gate", message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
-  EXPECT_CONTAINS(message, "moe_fused_gate");
+  EXPECT(strcmp(message, "sgl_compat_register_op: there is no kernel here for moe_fused_gate, which sgl_kernel has "
+                         "dropped in 0.4.5 (#29997): use sglang.kernels.ops.moe.moe_fused_gate.moe_fused_gate (sglang "
+                         "0.5.17 and newer)") == 0);
+  EXPECT(sgl_compat_register_op("nothing", message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
+  EXPECT(strcmp(message, "sgl_compat_register_op: no operator \"nothing\" here; sgl_compat_op_name lists them") == 0);
   EXPECT(sgl_compat_register_op(NULL, message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
   EXPECT(sgl_compat_get_op_state("moe_fused_gate") == SGL_COMPAT_OP_UNREGISTERED);
   EXPECT(sgl_compat_get_op_state(NULL) == SGL_COMPAT_OP_UNREGISTERED);
@@ -174,8 +178,9 @@ static void no_torch_then_torch(void) {
 static void torch_is_very_old(void) {
   EXPECT(world_torch("fake_torch23") != NULL);
   char message[500];
-  EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_ERROR_NO_TORCH);
-  EXPECT_CONTAINS(message, "no torch 2.6 or newer");
+  EXPECT(sgl_compat_register_ops(message, sizeof message) == SGL_COMPAT_ERROR_TORCH_TOO_OLD);
+  EXPECT_CONTAINS(message, "the torch in this process is too old, 2.6 is needed: /");
+  EXPECT_CONTAINS(message, "/libtorch_cpu.so has no function aoti_torch_check");
 }
 static void torch_is_old(void) {
   EXPECT(world_torch("fake_torch26") != NULL);

@@ -9,8 +9,6 @@
 static void without_torch(void) {
   EXPECT(torch_abi_get() == NULL);
   EXPECT(torch_abi_get() == NULL);
-  void *stream;
-  EXPECT(!torch_abi_cuda_stream(0, &stream));
 }
 static void absent(void) {
   world_child(without_torch);
@@ -74,6 +72,16 @@ static void torch_2_3(void) {
   dlclose(handle);
   EXPECT(dlopen(path, RTLD_LAZY | RTLD_NOLOAD) == NULL);
 }
+static void torch_absent(void) {
+  struct torch_abi_why why = torch_abi_why();
+  EXPECT(why.absence == TORCH_NONE);
+  EXPECT_CONTAINS(why.text, "no torch is loaded in this process");
+  EXPECT(world_load("fake_old_wheel", "libtorch_cpu.so.1", RTLD_LOCAL) != NULL); /* a torch that knows nothing */
+  EXPECT(torch_abi_get() == NULL);
+  why = torch_abi_why();
+  EXPECT(why.absence == TORCH_OLD);
+  EXPECT_CONTAINS(why.text, "/libtorch_cpu.so.1 has no function aoti_torch_get_data_ptr");
+}
 static void torch_2_6(void) {
   EXPECT(world_torch("fake_torch26") != NULL);
   const struct torch_abi *torch = torch_abi_get();
@@ -95,6 +103,7 @@ static void torch_2_14(void) {
   EXPECT(torch && strcmp(torch_abi_what(torch).text, ": the fake says why") == 0);
 }
 static void versions(void) {
+  world_child(torch_absent);
   world_child(torch_2_3);
   world_child(torch_2_6);
   world_child(torch_2_8);
@@ -104,7 +113,18 @@ static void versions(void) {
 static void streams(void) {
   struct fake_state *state = world_torch("fake_torch");
   void *stream = NULL;
-  EXPECT(!torch_abi_cuda_stream(3, &stream)); /* a torch without CUDA */
+  const struct torch_abi *torch = torch_abi_get();
+  EXPECT(torch && !torch_abi_cuda_stream(3, &stream)); /* a torch without CUDA */
+  EXPECT(strcmp(torch_abi_no_stream(torch).text, ": this process has no libtorch_cuda.so") == 0);
+  void *rocm = world_load("fake_copy_of_us", "libtorch_hip.so", RTLD_LOCAL);
+  EXPECT(rocm && !torch_abi_cuda_stream(3, &stream));
+  EXPECT(strcmp(torch_abi_no_stream(torch).text,
+                ": this process has no libtorch_cuda.so, its torch is built for ROCm") == 0);
+  void *old = world_load("fake_old_wheel", "libtorch_cuda.so", RTLD_LOCAL);
+  EXPECT(old && !torch_abi_cuda_stream(3, &stream));
+  EXPECT_CONTAINS(torch_abi_no_stream(torch).text,
+                  "/libtorch_cuda.so has no function aoti_torch_get_current_cuda_stream");
+  dlclose(old);
   void *cuda = world_load("fake_torch_cuda", "libtorch_cuda.so", RTLD_LOCAL);
   void (*use)(struct fake_state *) = cuda ? (void (*)(struct fake_state *))dlsym(cuda, "fake_cuda_use") : NULL;
   EXPECT(use != NULL);
@@ -114,6 +134,7 @@ static void streams(void) {
   EXPECT(torch_abi_cuda_stream(3, &stream) && stream == (void *)0x5 && state->stream_device == 3);
   state->stream_fails = 1;
   EXPECT(!torch_abi_cuda_stream(3, &stream));
+  EXPECT(strcmp(torch_abi_no_stream(torch).text, ": the fake says why") == 0);
 }
 static void stream(void) {
   world_child(streams);
