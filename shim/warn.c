@@ -107,6 +107,12 @@ static void describe(const void *site, char *text, size_t size) {
     snprintf(text, size, "%s+0x%lx", file, offset);
 }
 
+/* What starts many processes of a job (torchrun and its like) numbers them: one of them is enough. */
+static bool is_first_rank(void) {
+  const char *rank = getenv("RANK");
+  return !rank || !rank[0] || strcmp(rank, "0") == 0;
+}
+
 static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *text,
                                       size_t size) {
   const char *advice = "", *change = "", *first_without = "", *what = "";
@@ -143,7 +149,7 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, co
     sgl_compat_warning warning = {call, name, advice, caller, text};
     action = current(&warning, user);
   }
-  if (action == SGL_COMPAT_WARNING_PRINT)
+  if (action == SGL_COMPAT_WARNING_PRINT && is_first_rank())
     dprintf(STDERR_FILENO, "%s\n", text);
   return action;
 }

@@ -70,8 +70,8 @@ typedef enum sgl_compat_op_state {
  * sgl_compat_register_op for the missing ones to avoid it. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_ops(char *message, size_t message_size);
 
-/* The same for one operator, by its name without namespace. INVALID_ARGUMENT for a name that is not served; of a deleted
- * operator the message tells the release that dropped it and what to use. */
+/* The same for one operator, by its name without namespace. INVALID_ARGUMENT for a name that is not served; of a
+ * deleted operator the message tells the release that dropped it and what to use. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size);
 
 /* Register the same kernels as torch.ops.sgl_kernel_jit.NAME, the supported operators: schemas, devices and errors as
@@ -88,7 +88,8 @@ SGL_COMPAT_API sgl_compat_op_state sgl_compat_get_op_state(const char *name);
 /* --- warnings ----------------------------------------------------------------------------------------------------- */
 
 /* Each deleted name warns once per call site that reaches this library. All calls of an operator arrive through torch's
- * dispatcher and are one call site. Calls that are forwarded to another library do not warn. */
+ * dispatcher and are one call site. Calls that are forwarded to another library do not warn. Of the processes of a job,
+ * which the environment variable RANK numbers, only the one without it or with 0 prints. */
 
 typedef enum sgl_compat_warnings {
   SGL_COMPAT_WARNINGS_OFF = 0, /* no warning, and the hook is not called */
@@ -118,7 +119,7 @@ typedef enum sgl_compat_warning_action {
   SGL_COMPAT_WARNING_SHOWN = 0, /* dealt with: print nothing */
   SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with the text, before any work; the next call there warns again (one
                                    that another thread makes there during the hook goes on) */
-  SGL_COMPAT_WARNING_PRINT = 2  /* print the line on stderr, as without a hook */
+  SGL_COMPAT_WARNING_PRINT = 2  /* print the line on stderr (if this is the first rank), as without a hook */
 } sgl_compat_warning_action;
 
 /* Called instead of printing, in the thread of the deprecated call and without a lock held; it must return normally

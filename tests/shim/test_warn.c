@@ -29,6 +29,7 @@ static void call_second(void *unused) {
   second_site();
 }
 static void begin(void) {
+  unsetenv("RANK");
   EXPECT(world_torch("fake_torch") != NULL);
   EXPECT(sgl_jit_set_backend(SGL_JIT_BACKEND_REFERENCE, NULL, 0) == SGL_JIT_OK);
   world_router(&operands);
@@ -102,7 +103,16 @@ static void api_beats_environment(void) {
   EXPECT_CONTAINS(message, "7");
   EXPECT(world_stderr(call_second, NULL)[0] == '\0'); /* unchanged */
 }
+static void one_of_many(void) {
+  begin();
+  setenv("RANK", "127", 1);
+  EXPECT(world_stderr(call_first, NULL)[0] == '\0');
+  EXPECT(world_router_done(&operands));
+  setenv("RANK", "0", 1);
+  EXPECT(world_lines(world_stderr(call_second, NULL)) == 1);
+}
 static void settings(void) {
+  world_child(one_of_many);
   world_child(environment_off);
   world_child(environment_wrong);
   world_child(environment_once);
