@@ -26,8 +26,10 @@ enum {
 
 enum {
   BUCKETS = 1024,
-  MOST_PLANS = 4096,   /* remembered: about 2 MB. Further shapes ask cuBLASLt at every call */
-  BEST_ALIGNMENT = 256 /* more is not asked for */
+  MOST_PLANS = 4096,    /* remembered: about 2 MB. Further shapes ask cuBLASLt at every call */
+  BEST_ALIGNMENT = 256, /* more is not asked for */
+  SCALE_ALIGNMENT = 16, /* see copy_scales */
+  SCALES_SIZE = 256     /* what the copies take of the workspace, whose rest keeps its alignment */
 };
 
 /* All that the choice of an algorithm depends on. */
@@ -35,6 +37,7 @@ struct key {
   size_t workspace_size;
   int device, batch, m, n, k, alignment;
   int a_type, b_type, output_type;
+  bool odd_scales; /* one does not start at a multiple of SCALE_ALIGNMENT */
 };
 
 /* Immutable once it is in the table. */
@@ -44,6 +47,7 @@ struct plan {
   cublasLtHandle_t handle;
   struct jit_blas_layout a, b, output; /* as cuBLASLt names them: a is of our B */
   struct jit_blas_algorithm algorithm;
+  bool copies_scales; /* cuBLASLt refuses them where they are; nothing above counts then */
   struct plan *next;
 };
 
@@ -67,13 +71,14 @@ static inline struct key key_of(const struct jit_bmm *bmm) {
                       .alignment = alignment_of(bmm),
                       .a_type = bmm->a_type,
                       .b_type = bmm->b_type,
-                      .output_type = bmm->output_type};
+                      .output_type = bmm->output_type,
+                      .odd_scales = ((uintptr_t)bmm->a_scale | (uintptr_t)bmm->b_scale) % SCALE_ALIGNMENT != 0};
 }
 
 static inline bool same_key(const struct key *a, const struct key *b) {
   return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->device == b->device &&
          a->alignment == b->alignment && a->a_type == b->a_type && a->b_type == b->b_type &&
-         a->output_type == b->output_type && a->workspace_size == b->workspace_size;
+         a->output_type == b->output_type && a->workspace_size == b->workspace_size && a->odd_scales == b->odd_scales;
 }
 
 static inline _Atomic(struct plan *) *bucket_of(const struct key *key) {
@@ -211,8 +216,7 @@ static __attribute__((cold)) sgl_jit_status refused(const struct jit_blas *blas,
         facts.version, what, jit_blas_error(blas, error), bmm->batch, bmm->m, bmm->n, bmm->k,
         jit_dtype_name(bmm->a_type), jit_dtype_name(bmm->b_type), jit_dtype_name(bmm->output_type), bmm->workspace_size,
         bmm->device, place->device->major, place->device->minor,
-        bmm->workspace_size < DELETED_WORKSPACE - JIT_SCALES_SIZE ? "; the deleted kernel had 32 MiB of workspace"
-                                                                  : "");
+        bmm->workspace_size < DELETED_WORKSPACE - SCALES_SIZE ? "; the deleted kernel had 32 MiB of workspace" : "");
   return jit_fail(m, error == JIT_BLAS_ALLOC_FAILED ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
                   "cuBLASLt %s refused the product, or an earlier error surfaced: %s", facts.version,
                   jit_blas_error(blas, error));
@@ -233,29 +237,42 @@ static bool may_be_capture(cublasStatus_t error) {
 
 /* --- scales --- */
 
-/* A scale is one float and may be a slice of a larger buffer, but cuBLASLt 13.1 refuses the product (NOT_SUPPORTED) on
- * compute capability 9.0 when one does not start at a multiple of 16 bytes; its heuristic takes it. So such a scale is
- * copied to the front of the workspace, in the order of the stream. */
-static inline bool scales_lie_well(const struct jit_bmm *bmm) {
-  return ((uintptr_t)bmm->a_scale | (uintptr_t)bmm->b_scale) % JIT_SCALE_ALIGNMENT == 0;
-}
-
-static __attribute__((noinline)) sgl_jit_status copy_scales(const struct jit_driver *driver, struct jit_bmm *bmm,
-                                                            CUstream stream, struct jit_message m) {
+/* A scale is one float and may be a slice of a buffer of many. cuBLASLt takes it wherever it is up to 12.8; 12.9 and
+ * newer (seen with 13.1 on compute capability 9.0; sglang's #11612) refuse the product when it does not start at a
+ * multiple of 16 bytes, which neither the documentation nor the heuristic says. Then it is copied to the front of the
+ * workspace, in the order of the stream. */
+static sgl_jit_status copy_scales(const struct jit_driver *driver, struct jit_bmm *bmm, CUstream stream,
+                                  struct jit_message m) {
+  static const char *const names[2] = {"A_scale", "B_scale"};
   const float **scales[2] = {&bmm->a_scale, &bmm->b_scale};
   for (int i = 0; i < 2; i++) {
-    uintptr_t copy = (uintptr_t)bmm->workspace + (uintptr_t)i * JIT_SCALE_ALIGNMENT;
-    if ((uintptr_t)*scales[i] % JIT_SCALE_ALIGNMENT == 0)
+    uintptr_t copy = (uintptr_t)bmm->workspace + (uintptr_t)i * SCALE_ALIGNMENT, scale = (uintptr_t)*scales[i];
+    if (scale % SCALE_ALIGNMENT == 0)
       continue;
-    CUresult error = driver->cuMemcpyDtoDAsync(copy, (uintptr_t)*scales[i], sizeof(float), stream);
+    if (bmm->workspace_size < SCALES_SIZE)
+      return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
+                      "%s starts %d bytes past a multiple of %d bytes, where this cuBLASLt does not take it, and the "
+                      "workspace is too small for a copy; call .clone(), or pass a workspace of %d bytes or more",
+                      names[i], (int)(scale % SCALE_ALIGNMENT), SCALE_ALIGNMENT, SCALES_SIZE);
+    CUresult error = driver->cuMemcpyDtoDAsync(copy, scale, sizeof(float), stream);
     if (error)
       return jit_fail(m, SGL_JIT_ERROR_LAUNCH, "the driver refused to copy a scale, or an earlier error surfaced: %s",
                       jit_driver_error(driver, error).text);
     *scales[i] = (const float *)copy;
   }
-  bmm->workspace_size -= JIT_SCALES_SIZE; /* checked to be there */
-  bmm->workspace = bmm->workspace_size ? (char *)bmm->workspace + JIT_SCALES_SIZE : NULL;
+  bmm->workspace_size -= SCALES_SIZE;
+  bmm->workspace = bmm->workspace_size ? (char *)bmm->workspace + SCALES_SIZE : NULL;
   return SGL_JIT_OK;
+}
+
+static sgl_jit_status launch(const struct jit_place *place, const struct jit_bmm *bmm, CUstream stream,
+                             struct jit_message m);
+
+static __attribute__((noinline)) sgl_jit_status launch_copied(const struct jit_place *place, const struct jit_bmm *bmm,
+                                                              CUstream stream, struct jit_message m) {
+  struct jit_bmm copied = *bmm;
+  sgl_jit_status status = copy_scales(place->driver, &copied, stream, m);
+  return status == SGL_JIT_OK ? launch(place, &copied, stream, m) : status;
 }
 
 /* --- the first use of a shape --- */
@@ -273,6 +290,7 @@ static cublasStatus_t find_handle(const struct jit_blas *blas, struct jit_device
   return error;
 }
 
+/* OK also when the product has been refused for the scales alone, and nothing was launched. */
 static sgl_jit_status first_use_relaxed(const struct jit_place *place, const struct jit_bmm *bmm, struct plan *plan,
                                         CUstream stream, struct jit_message m) {
   struct jit_blas_facts facts;
@@ -283,7 +301,8 @@ static sgl_jit_status first_use_relaxed(const struct jit_place *place, const str
   chosen = !error;
   if (!error)
     error = multiply(plan, bmm, stream);
-  if (!error)
+  plan->copies_scales = chosen && error == JIT_BLAS_NOT_SUPPORTED && plan->key.odd_scales;
+  if (!error || plan->copies_scales)
     return SGL_JIT_OK;
   jit_blas_facts(plan->blas, &facts);
   if (may_be_capture(error) && is_capturing(place->driver, stream))
@@ -319,13 +338,15 @@ static __attribute__((noinline)) sgl_jit_status first_use(const struct jit_place
     place->driver->cuThreadExchangeStreamCaptureMode(&mode);
   if (status == SGL_JIT_OK)
     keep(&plan);
-  return status;
+  return status == SGL_JIT_OK && plan.copies_scales ? launch_copied(place, bmm, stream, m) : status;
 }
 
-static inline sgl_jit_status launch(const struct jit_place *place, const struct jit_bmm *bmm, CUstream stream,
-                                    struct jit_message m) {
+static sgl_jit_status launch(const struct jit_place *place, const struct jit_bmm *bmm, CUstream stream,
+                             struct jit_message m) {
   struct key key = key_of(bmm);
   const struct plan *plan = find(&key);
+  if (plan && plan->copies_scales)
+    return launch_copied(place, bmm, stream, m);
   if (plan) {
     cublasStatus_t error = multiply(plan, bmm, stream);
     return error ? refused(plan->blas, bmm, place, refuses, error, m) : SGL_JIT_OK;
@@ -339,17 +360,10 @@ static inline sgl_jit_status launch(const struct jit_place *place, const struct 
 
 sgl_jit_status jit_launch_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m) {
   struct jit_place place;
-  struct jit_bmm copied;
   sgl_jit_status status = jit_enter(bmm->device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
-  if (!scales_lie_well(bmm)) {
-    copied = *bmm;
-    status = copy_scales(place.driver, &copied, stream, m);
-    bmm = &copied;
-  }
-  if (status == SGL_JIT_OK)
-    status = launch(&place, bmm, stream, m);
+  status = launch(&place, bmm, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }

@@ -164,12 +164,6 @@ static sgl_jit_status check_data(const struct call *c, uintptr_t workspace, size
     return FAIL("workspace must start at a multiple of %d bytes, got one that starts %d bytes past; pass a tensor that "
                 "is not a slice",
                 WORKSPACE_ALIGNMENT, (int)(workspace % WORKSPACE_ALIGNMENT));
-  for (int i = A_SCALE; i <= B_SCALE && c->t[A]->device_type == SGL_JIT_DEVICE_CUDA; i++)
-    if ((uintptr_t)c->t[i]->data % JIT_SCALE_ALIGNMENT && workspace_size < JIT_SCALES_SIZE)
-      return FAIL(
-          "%s starts %d bytes past a multiple of %d bytes, where cuBLASLt does not read it, and the workspace is "
-          "too small for a copy; call .clone(), or pass a workspace of %d bytes or more",
-          names[i], (int)((uintptr_t)c->t[i]->data % JIT_SCALE_ALIGNMENT), JIT_SCALE_ALIGNMENT, JIT_SCALES_SIZE);
   uintptr_t output = (uintptr_t)c->t[OUTPUT]->data, output_size = (uintptr_t)bytes[OUTPUT];
   for (int i = A; i < TENSORS; i++) {
     uintptr_t data = (uintptr_t)c->t[i]->data, size = (uintptr_t)bytes[i];

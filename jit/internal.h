@@ -71,9 +71,6 @@ sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_messag
 
 /* --- checks_bmm.c --- */
 
-/* What cuBLASLt wants of scales, and what is needed of the workspace for the copies of others (see bmm.c). */
-enum { JIT_SCALE_ALIGNMENT = 16, JIT_SCALES_SIZE = 256 };
-
 /* A checked call: output[b, m, n] = a_scale * b_scale * sum over k of a[b, m, k] * b[b, n, k], everything packed. */
 struct jit_bmm {
   void *output, *workspace;

@@ -284,7 +284,8 @@ BLAS(cublasLtMatmul, struct handle *handle, const struct desc *desc, const float
   NEED(workspace_size >= algorithm->workspace_size && (uintptr_t)workspace % 256 == 0, INVALID_VALUE);
   NEED(!workspace_size || workspace, INVALID_VALUE);
   /* Not documented; seen with cuBLASLt 13.1.0 on an H200. The heuristic does not look at it. */
-  NEED(((uintptr_t)desc->a_scale | (uintptr_t)desc->b_scale) % 16 == 0, NOT_SUPPORTED);
+  NEED(fake_cublaslt.takes_odd_scales || ((uintptr_t)desc->a_scale | (uintptr_t)desc->b_scale) % 16 == 0,
+       NOT_SUPPORTED);
   if (!is_loaded(algorithm->problem)) {
     static _Atomic unsigned next;
     NEED(!capture_refuses(), INTERNAL_ERROR);

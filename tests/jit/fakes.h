@@ -41,11 +41,12 @@ struct fake_nvrtc {
 };
 
 struct fake_cublaslt {
-  int version;         /* 130100 is 13.1.0 */
-  int needs_workspace; /* bytes that its only algorithm needs, 0 */
-  int needs_alignment; /* and of its matrices, 16 */
-  int needs_relaxed;   /* creating a handle and the first product of a kind fail with error 14 unless this thread's
-                          capture mode is relaxed; 2: they fail always */
+  int version;          /* 130100 is 13.1.0 */
+  int needs_workspace;  /* bytes that its only algorithm needs, 0 */
+  int needs_alignment;  /* and of its matrices, 16 */
+  int takes_odd_scales; /* scales may start anywhere, as up to 12.8 */
+  int needs_relaxed;    /* creating a handle and the first product of a kind fail with error 14 unless this thread's
+                           capture mode is relaxed; 2: they fail always */
   _Atomic int create_error, heuristic_error, state, matmul_error; /* cublasStatus_t of these; 0: they work */
   int idle;                                /* for measurements: products are checked and not computed */
   _Atomic int created, chosen, multiplied; /* calls that worked */

@@ -547,6 +547,7 @@ BLAS_CASE(scales_anywhere) {
     int copies = fakes.count("cuMemcpyDtoDAsync");
     COMPUTES(p);
     CU_ASSERT_EQUAL(fakes.count("cuMemcpyDtoDAsync"), copies + 2);
+    CU_ASSERT_EQUAL(blas->chosen, 2);              /* once to be refused, once for the rest of the workspace */
     CU_ASSERT_EQUAL(fakes.cuda->stream, p.stream); /* the order of the stream, not of this thread */
     CU_ASSERT_EQUAL(blas->workspace_size, sizeof workspace - 256);
     CU_ASSERT_EQUAL(workspace[256], 0xee);
@@ -558,8 +559,8 @@ BLAS_CASE(scales_anywhere) {
   COMPUTES(p);
   CU_ASSERT_EQUAL(blas->workspace_size, 0);
   p.workspace_size = 255;
-  REFUSED(p, SGL_JIT_ERROR_INVALID_ARGUMENT,
-          "bmm_fp8: A_scale starts 4 bytes past a multiple of 16 bytes, where cuBLASLt does not read it, and the "
+  REFUSED(p, SGL_JIT_ERROR_UNSUPPORTED,
+          "bmm_fp8: A_scale starts 4 bytes past a multiple of 16 bytes, where this cuBLASLt does not take it, and the "
           "workspace is too small for a copy; call .clone(), or pass a workspace of 256 bytes or more");
   p.workspace_size = 256;
   fakes.cuda->copy_error = 700;
@@ -572,7 +573,14 @@ BLAS_CASE(scales_anywhere) {
   int copies = fakes.count("cuMemcpyDtoDAsync");
   COMPUTES(p);
   CU_ASSERT_EQUAL(fakes.count("cuMemcpyDtoDAsync"), copies);
+  p.scales.data = &buffer[2]; /* up to 12.8 they are taken where they are; what was seen before stays */
+  blas->takes_odd_scales = 1;
+  p.m = 2;
+  COMPUTES(p);
+  COMPUTES(p);
+  CU_ASSERT_EQUAL(fakes.count("cuMemcpyDtoDAsync"), copies);
   CU_ASSERT_EQUAL(fakes.count("cuCtxPushCurrent"), fakes.count("cuCtxPopCurrent"));
+  p.scales = scales;
   drop(&p);
 }
 

@@ -170,9 +170,9 @@ SGL_JIT_API sgl_jit_status sgl_jit_dsv3_fused_a_gemm(const sgl_jit_tensor *outpu
  *
  * k a positive multiple of 16 and n one of 8, as cuBLASLt's FP8 kernels need (cublasLtMatmul: rows of 16 bytes); all
  * sizes up to 2^31 - 1; batch and m may be 0 (a no-op). The stride of a dimension of size 1 does not count. All on one
- * device of compute capability 8.9 or newer; data of output, A and B 16-byte aligned, of the scales 4. A scale that is
- * not 16-byte aligned, which cuBLASLt 13.1 refuses on compute capability 9.0, is copied into the first 256 bytes of the
- * workspace, which must be there. output must not overlap an argument.
+ * device of compute capability 8.9 or newer; data of output, A and B 16-byte aligned, of the scales 4. output must not
+ * overlap an argument. cuBLASLt 12.9 and newer refuse a scale that is not 16-byte aligned: it is then copied into the
+ * first 256 bytes of the workspace, or SGL_JIT_ERROR_UNSUPPORTED where there are none.
  *
  * workspace: device memory for cuBLASLt, 256-byte aligned (cublasLtMatmul), workspace_size its bytes, or NULL and 0. A
  * smaller one leaves cuBLASLt fewer algorithms; the deleted kernel had 32 MiB. It is in use until the work on `stream`
