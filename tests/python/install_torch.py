@@ -38,6 +38,7 @@ def stand_ins(folder):
                 missing.setdefault((nodes.get(version), version), set()).add(name)
     wanted = sorted(file for file in needed if file.startswith(("libcu", "libnccl", "libnv")) and file.partition(".")[0] not in REAL)
     everywhere = set().union(*(names for (file, _), names in missing.items() if file is None)) - defined
+    everywhere = {name for name in everywhere if name.startswith(("cu", "nccl", "nv"))}  # not Python's and C++'s own
     with tempfile.TemporaryDirectory() as work:
         source, script = os.path.join(work, "stand_in.c"), os.path.join(work, "map")
         for file in wanted:
