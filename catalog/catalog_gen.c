@@ -505,15 +505,25 @@ static bool route_takes_old_calls(const struct catalog_route *route) {
   return true;
 }
 
+/* What messages say of a name in one layer. The note of the first route is for those who must change their call. */
+static void python_facts(FILE *out, const struct catalog_symbol *symbol, const struct catalog_removal *removal) {
+  char advice[1000];
+  python_item(out, "advice", catalog_advice(symbol, advice, sizeof advice));
+  const struct catalog_route *best = symbol->routes_count ? &symbol->routes[0] : NULL;
+  bool must_change = best && best->kind != CATALOG_ROUTE_NONE && !route_takes_old_calls(best);
+  python_item(out, "note", must_change ? best->note : "");
+  python_item(out, "change", removal->change);
+  python_item(out, "last_with", removal->last_with);
+  python_item(out, "first_without", removal->first_without);
+}
+
 static void write_python(FILE *out, const struct catalog *catalog, const char *prelude) {
   (void)prelude;
-  char advice[1000];
   banner(out, "# ", "");
   fputs("# What the Python package knows of the catalog.\nPACKAGE = ", out);
   python_literal(out, catalog->library.package);
   fputs("\n\n# id -> facts of the Python export. routes: (kind, module, name, from, until), best first, only those "
-        "that take "
-        "an old call.\nSYMBOLS = {\n",
+        "that take an old call.\nSYMBOLS = {\n",
         out);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
@@ -524,10 +534,7 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
     python_literal(out, symbol->id);
     fputs(": {", out);
     python_item(out, "signature", symbol->python_signature);
-    python_item(out, "advice", catalog_advice(symbol, advice, sizeof advice));
-    python_item(out, "change", removal->change);
-    python_item(out, "last_with", removal->last_with);
-    python_item(out, "first_without", removal->first_without);
+    python_facts(out, symbol, removal);
     fputs("\"routes\": (", out);
     for (unsigned r = 0; r < symbol->routes_count; r++) {
       static const char *const kinds[] = {"jit", "sglang", "library", "none"};
@@ -558,6 +565,20 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
       python_literal(out, symbol->id);
       fputs(",\n", out);
     }
+  }
+  fputs("}\n\n# operator -> facts of the operator, whose id need not be in SYMBOLS.\nOPERATORS = {\n", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_OPERATOR);
+    if (!shim_knows(symbol) || !removal || !symbol->op_name[0])
+      continue;
+    fputs("    ", out);
+    python_literal(out, symbol->op_name);
+    fputs(": {", out);
+    python_item(out, "id", symbol->id);
+    python_item(out, "schema", symbol->op_schema);
+    python_facts(out, symbol, removal);
+    fputs("},\n", out);
   }
   fputs("}\n", out);
 }

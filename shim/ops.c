@@ -145,7 +145,9 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum spa
   }
   static const char *const keys[] = {"CUDA", "CPU", "Meta"};
   void *kernels[3];
-  for (int i = 0; i < 3; i++) {
+  /* The deleted operators had no kernel of the meta device, and torch.library.register_fake of old code refuses an
+   * operator that has one. Fake tensors need none. */
+  for (int i = 0; i < (space == SPACE_OLD ? 2 : 3); i++) {
     bool added = add_kernel(torch, in, keys[i], name, i == 2 ? meta[kernel] : spaces[space].boxed[kernel], &kernels[i]);
     if (added)
       continue;

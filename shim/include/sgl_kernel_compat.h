@@ -59,9 +59,10 @@ typedef enum sgl_compat_op_state {
   SGL_COMPAT_OP_ALREADY_DEFINED = 2 /* somebody else, such as an old wheel, had defined it before; it stays in charge */
 } sgl_compat_op_state;
 
-/* Register torch.ops.sgl_kernel.NAME for every deleted operator that this library serves, for CUDA, CPU and Meta
- * tensors. A CPU call computes only with the reference backend of sgl_kernel_jit.h and is an error otherwise; a Meta
- * call does nothing, as the operators only fill their output.
+/* Register torch.ops.sgl_kernel.NAME for every deleted operator that this library serves, for CUDA and CPU
+ * tensors. A CPU call computes only with the reference backend of sgl_kernel_jit.h and is an error otherwise. There is
+ * no Meta kernel, as there was none: torch.library.register_fake takes no operator that has one. Fake tensors work
+ * without, as the operators only fill their output.
  *
  * Call it after sgl_kernel's own library is loaded: an old wheel that is loaded later finds its operators taken, and
  * then torch ends the process. Operators that are defined already are left alone, and that is no error. May be called
@@ -75,7 +76,7 @@ SGL_COMPAT_API sgl_compat_status sgl_compat_register_ops(char *message, size_t m
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size);
 
 /* Register the same kernels as torch.ops.sgl_kernel_jit.NAME, the supported operators: schemas, devices and errors as
- * above, no warnings. The namespace is this project's own, so an old wheel does not matter; an operator that another
+ * above, no warnings, and a Meta kernel, which does nothing. The namespace is this project's own, so an old wheel does not matter; an operator that another
  * copy of this library has registered stays. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_jit_ops(char *message, size_t message_size);
 

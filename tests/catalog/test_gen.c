@@ -217,6 +217,13 @@ static void contents(void) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(refused);
   CU_ASSERT(strncmp(strstr(refused, "\"routes\": "), "\"routes\": ()},\n", 15) == 0);
   CU_ASSERT_PTR_NULL(strstr(python, "\"silu_and_mul\""));
+  const char *operators = strstr(python, "\nOPERATORS = {\n");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(operators);
+  UNIT_CONTAINS(
+      operators,
+      "    \"store_kv_cache\": {\"id\": \"set_kv_buffer_kernel\", \"schema\": \"store_kv_cache(Tensor k_cache, ");
+  UNIT_CONTAINS(operators, "\"note\": \"not in the same order: k, v, k_cache, v_cache, indices; pass "
+                           "reserved_skip_index=-1 to write slot 0 too.\"");
   free(python);
   python = read_output(folder, "compat_old.pyi");
   UNIT_CONTAINS(python,

@@ -72,12 +72,53 @@ def test_library_with_the_same_parameters():
 
 def test_sglang_of_the_right_release():
     from sgl_kernel import hadamard_transform
-    from sglang.kernels.ops.quantization import hadamard
 
-    assert hadamard_transform is hadamard.hadamard_transform
+    assert hadamard_transform("x") == ("x", 1.0) and hadamard_transform("x", scale=2) == ("x", 2)
     # In 0.5.18, but not in this one: what fails to import is the next reason.
     raises(ImportError, "sglang.kernels.ops.quantization.awq_dequantize", lambda: exec("from sgl_kernel import awq_dequantize"))
     raises(ImportError, "before 0.5.17, would have it, 0.5.18 is installed", lambda: exec("from sgl_kernel import awq_marlin_repack"))
+
+
+def test_same_call_with_another_meaning():
+    """What would bind is not called: the text says how the call has to change."""
+    from sglang.kernels.ops.kvcache.kvcache import store_cache
+    from sglang.kernels.ops.moe.moe_fused_gate import moe_fused_gate
+
+    assert store_cache and moe_fused_gate  # they are here
+    for name, note in (("set_kv_buffer_kernel", "reserved_skip_index=-1 to write slot 0 too"), ("moe_fused_gate", "topk is the third parameter")):
+        for kind, f in ((AttributeError, lambda: getattr(sgl_kernel, name)), (ImportError, lambda: exec(f"from sgl_kernel import {name}"))):
+            e = raises(kind, f"sgl_kernel.{name} is gone", f)
+            assert note in str(e), e
+
+
+def test_old_signatures_of_all_names():
+    """Of whatever function a name is answered with, if it is."""
+    import ast
+
+    from sgl_kernel_compat import _answers
+    from sgl_kernel_compat._catalog import SYMBOLS
+
+    class torch:  # defaults are evaluated
+        bfloat16, float32 = "bfloat16", "float32"
+
+    served = [symbol for symbol, facts in SYMBOLS.items() if facts["routes"]]
+    assert len(served) > 20
+    sys.modules["torch"] = torch
+    try:
+        for symbol in served:
+            made = _answers._adapter(symbol, lambda **kw: kw)
+            have, want = inspect.signature(made), ast.parse(f"def f{SYMBOLS[symbol]['signature']}: pass").body[0]
+            assert list(have.parameters) == [a.arg for a in want.args.args + want.args.kwonlyargs] and made.__name__ == symbol
+            defaults = [p.default for p in have.parameters.values() if p.default is not p.empty]
+            texts = [ast.unparse(d) for d in want.args.defaults + [d for d in want.args.kw_defaults if d]]
+            assert defaults == [eval(text, {"torch": torch}) for text in texts], (symbol, defaults, texts)
+            values = list(range(len(have.parameters)))
+            assert list(made(*values[: len(want.args.args)], **dict(list(zip(have.parameters, values))[len(want.args.args) :])).values()) == values
+            for p in have.parameters.values():
+                assert ast.unparse(ast.parse(p.annotation)) == ast.unparse(next(a for a in want.args.args + want.args.kwonlyargs if a.arg == p.name).annotation) \
+                    if p.annotation is not p.empty else True
+    finally:
+        del sys.modules["torch"]
 
 
 def test_nothing_of_cuda():

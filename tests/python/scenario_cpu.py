@@ -11,7 +11,10 @@ def test_guards_fall_back():
 
         raises(RuntimeError, "CPU", dsv3_router_gemm, *operands(torch, 1, 256)[:2])
         return
-    assert not hasattr(sgl_kernel, "dsv3_router_gemm") and not hasattr(torch.ops.sgl_kernel, "dsv3_router_gemm")
+    assert not hasattr(sgl_kernel, "dsv3_router_gemm")
+    a, w, _ = operands(torch, 1, 256)
+    e = raises(RuntimeError, "torch.ops.sgl_kernel.dsv3_router_gemm is gone", torch.ops.sgl_kernel.dsv3_router_gemm, torch.empty(1, 256), a, w)
+    assert "this torch is built without" in str(e), e
     e = raises(ImportError, "this torch is built without", lambda: exec("from sgl_kernel.gemm import dsv3_router_gemm"))
     assert type(e).__name__ == "SglKernelImportError"
 

@@ -100,7 +100,7 @@ def test_operator():
     assert [line for line, _ in texts] == [calls.__code__.co_firstlineno + 2], texts
     assert texts[0][1].startswith("torch.ops.sgl_kernel.dsv3_router_gemm is deprecated"), texts
     assert_close(torch, output, want)
-    assert hasattr(torch.ops.sgl_kernel, "dsv3_fused_a_gemm") and not hasattr(torch.ops.sgl_kernel, "awq_dequantize")
+    assert hasattr(torch.ops.sgl_kernel, "dsv3_fused_a_gemm") and not hasattr(torch.ops.sgl_kernel, "dsv4_fused_a_gemm")
     assert torch.equal(torch.ops.sgl_kernel.silu_and_mul(torch.ones(1)), torch.full((1,), 2.0))
 
 
@@ -174,6 +174,64 @@ def test_tombstones():
         assert type(e).__name__ == "SglKernelImportError" and "0.4.5 (#29997)" in str(e) and "0.4.4" in str(e), e
     else:
         raise AssertionError("imported")
+
+
+def arguments(op):
+    """Some value for each argument of an operator."""
+    values = {"Tensor": torch.ones(2), "int": 1, "float": 1.0, "bool": True, "str": "", "Tensor[]": [torch.ones(2)], "List[Tensor]": [torch.ones(2)],
+              "List[int]": [1]}
+    for argument in op.default._schema.arguments:
+        kind = str(argument.type)
+        yield None if kind.startswith("Optional") else values[kind]
+
+
+def test_every_name_has_an_answer_in_all_forms():
+    from sgl_kernel_compat._catalog import OPERATORS, PLACES, SYMBOLS
+
+    served = {"dsv3_router_gemm", "dsv3_fused_a_gemm", "bmm_fp8"}
+    assert len(PLACES) > 120 and len(OPERATORS) > 60 and served <= set(SYMBOLS)
+    seen, values = set(), {}
+    for (module, name), symbol in PLACES.items():
+        facts = SYMBOLS[symbol]
+        if module not in sys.modules:  # the whole module is gone
+            raises(ModuleNotFoundError, module, lambda: __import__(module, fromlist=[name]))
+            continue
+        seen.add(symbol)
+        if symbol in served:
+            scope = {}
+            exec(f"from {module} import {name}", scope)
+            assert scope[name] is getattr(sys.modules[module], name) is values.setdefault(symbol, scope[name])
+            continue
+        for kind, f in ((AttributeError, lambda: getattr(sys.modules[module], name)), (ImportError, lambda: exec(f"from {module} import {name}"))):
+            e = raises(kind, f"{module}.{name} is gone", f)
+            for part in (facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
+                assert part in str(e), (part, e)
+    assert len(seen) > 50 and set(values) == served, (len(seen), values)
+    for name, facts in OPERATORS.items():
+        op = getattr(torch.ops.sgl_kernel, name)
+        if name in served:
+            continue
+        for form in (op, op.default):
+            e = raises(RuntimeError, f"torch.ops.sgl_kernel.{name} is gone", form, *arguments(op))
+            for part in (facts["first_without"], facts["change"], facts["last_with"], facts["advice"], facts["note"].rstrip(".")):
+                assert part in str(e), (part, e)
+
+
+def test_dead_operators():
+    """They are as the old ones were for all that does not call them, and their error comes through."""
+    op = torch.ops.sgl_kernel.store_kv_cache
+    many = [torch.ones(2, requires_grad=True) for _ in range(5)]
+    for note in ("not in the same order: k, v, k_cache, v_cache, indices", "reserved_skip_index=-1"):
+        raises(RuntimeError, note, op, *many)
+    with torch.inference_mode():
+        raises(RuntimeError, "store_kv_cache is gone", op, *many)
+    for device in ("cpu", "meta"):
+        raises(RuntimeError, "store_kv_cache is gone", op, *[torch.ones(2, device=device) for _ in range(5)])
+    with mock.patch("torch._subclasses.fake_tensor.log"):
+        raises(Exception, "store_kv_cache is gone", torch.compile(lambda *a: op(*a), fullgraph=True, backend="eager"), *many)
+    for name in ("moe_fused_gate", "dsv3_fused_a_gemm", "bmm_fp8"):  # old code has fake kernels of its own
+        assert getattr(torch.ops.sgl_kernel, name).default._schema.name == f"sgl_kernel::{name}"
+        torch.library.register_fake(f"sgl_kernel::{name}")(lambda *args: None)
 
 
 def test_the_old_functions_without_sgl_kernel():

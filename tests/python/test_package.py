@@ -2,7 +2,7 @@
 """The wheel, installed by pip into a clean environment and beside a real torch, next to stand-ins of sgl_kernel
 (stand_ins/). Each scenario is a process of its own. The torch is that of $SGL_TEST_TORCH, else PyPI's 2.11.0 (install_torch.py);
 where it cannot be had, the scenarios that need one are skipped. `make check-torch-matrix` runs this with others."""
-import ast, concurrent.futures, os, pathlib, re, shutil, subprocess, sys, tempfile
+import ast, concurrent.futures, functools, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
@@ -136,6 +136,9 @@ def main():
             "old, sgl_kernel first": lambda: scenario("old", "old", ORDER="sgl_kernel"),
             "old, its library last": lambda: scenario("old", "old", ORDER="sgl_kernel", LATE="1"),
             "old, compat first": lambda: scenario("old", "old", ORDER="sgl_kernel_compat sgl_kernel"),
+            **{f"stage, {order}": functools.partial(scenario, "stage", "old", stderr=r"(?m)^sgl-kernel-compat: SGL_KERNEL_COMPAT_STAGE: 'dsv4' is no deleted name",
+                                                    ORDER=order, SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=warn, dsv3_fused_a_gemm=error,dsv4=warn")
+               for order in ("torch sgl_kernel", "sgl_kernel")},
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),
             "cpu": lambda: scenario("cpu", "new", SGL_KERNEL_JIT_BACKEND="auto", PYTHONWARNINGS="ignore"),

@@ -81,6 +81,7 @@ def main_registers():
     assert not hasattr(torch.ops.sgl_kernel, "dsv3_router_gemm")
     assert register(compat) == (OK, "")
     assert register(compat) == (OK, "")
+    assert compat.sgl_compat_register_jit_ops(None, ctypes.c_size_t(0)) == OK
     names = [compat.sgl_compat_op_name(i).decode() for i in range(3)]
     assert names == ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm"] and compat.sgl_compat_op_name(3) is None
     for name in names:
@@ -225,17 +226,22 @@ def main_keeps_no_reference():
     leak_free(lambda: assert_raises(RuntimeError, "", op, output, wrong, w), output, wrong, w)
     leak_free(lambda: torch.ops.consumer.router_error(output, wrong, w), output, wrong, w)
     meta = [t.to("meta") for t in (output, a, w)]
-    leak_free(lambda: op(*meta), *meta)
+    leak_free(lambda: torch.ops.sgl_kernel_jit.dsv3_router_gemm(*meta), *meta)
 
 
 def main_meta_and_fake():
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     meta = [torch.empty(s, dtype=d, device="meta") for s, d in (((2, 256), torch.float32), ((2, 7168), torch.bfloat16), ((256, 7168), torch.bfloat16))]
-    assert torch.ops.sgl_kernel.dsv3_router_gemm(*meta) is None
-    with FakeTensorMode():
-        fake = [torch.empty(2, 256), torch.empty(2, 7168, dtype=torch.bfloat16), torch.empty(256, 7168, dtype=torch.bfloat16)]
-        assert torch.ops.sgl_kernel.dsv3_router_gemm(*fake) is None
+    assert torch.ops.sgl_kernel_jit.dsv3_router_gemm(*meta) is None
+    assert_raises(NotImplementedError, "Meta", torch.ops.sgl_kernel.dsv3_router_gemm, *meta)  # as it always was
+    for registered in (False, True):
+        with FakeTensorMode():
+            fake = [torch.empty(2, 256), torch.empty(2, 7168, dtype=torch.bfloat16), torch.empty(256, 7168, dtype=torch.bfloat16)]
+            assert torch.ops.sgl_kernel.dsv3_router_gemm(*fake) is None
+        # Old code registers one itself.
+        if torch.ops.sgl_kernel.dsv3_router_gemm.default.has_kernel_for_dispatch_key("CUDA") and not registered:
+            torch.library.register_fake("sgl_kernel::dsv3_router_gemm")(lambda output, mat_a, mat_b: None)
 
 
 def main_compiles():

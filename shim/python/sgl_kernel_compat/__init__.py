@@ -8,15 +8,18 @@ find the deleted names. A name that the installed sgl_kernel has is left alone. 
 
     SGL_KERNEL_COMPAT       0: do nothing; standalone: provide the module sgl_kernel too, where none is installed
     SGL_KERNEL_COMPAT_WARN  off | once: no warnings, or one for each name and call site (default)
+    SGL_KERNEL_COMPAT_STAGE NAME=silent | warn | error, separated by commas: one name's stage, also of a name that the
+                            installed sgl_kernel has; set_stage does the same
 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
 import os
 
 from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelDeprecationWarning, SglKernelImportError
 from sgl_kernel_compat._imports import install
+from sgl_kernel_compat._policy import get_stage, set_stage
 from sgl_kernel_compat._version import __version__
 
-__all__ = ["SglKernelAttributeError", "SglKernelDeprecationWarning", "SglKernelImportError", "install"]
+__all__ = ["SglKernelAttributeError", "SglKernelDeprecationWarning", "SglKernelImportError", "get_stage", "install", "set_stage"]
 
 if os.environ.get("SGL_KERNEL_COMPAT") != "0":
     install(standalone=os.environ.get("SGL_KERNEL_COMPAT") == "standalone")

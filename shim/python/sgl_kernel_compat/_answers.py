@@ -1,7 +1,7 @@
 """What a deleted name is now: this project's kernel, the function that the catalog routes to, or an error with advice."""
 import importlib, sys
 
-from sgl_kernel_compat import _warn
+from sgl_kernel_compat import _policy, _warn
 from sgl_kernel_compat._catalog import PACKAGE, PLACES, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportError
 
@@ -12,15 +12,18 @@ class _Gone(Exception):
     """This answer cannot be had; the text says why."""
 
 
-def warning_text(name, symbol):
-    facts = SYMBOLS[symbol]
+def warning_text(name, facts):
     return f"{name} is deprecated, {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}): {facts['advice']}"
 
 
-def _gone_text(name, symbol, why):
-    facts = SYMBOLS[symbol]
+def gone_text(name, facts, why=()):
+    note = f" ({facts['note'].rstrip('.')})" if facts["note"] else ""
     return (f"{name} is gone: {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}), the last release with it is "
-            f"{facts['last_with']}; {facts['advice']}" + "".join(f"; {reason}" for reason in dict.fromkeys(why)))
+            f"{facts['last_with']}; {facts['advice']}{note}" + "".join(f"; {reason}" for reason in dict.fromkeys(why)))
+
+
+def forbidden_text(name, facts, id):
+    return f"{warning_text(name, facts)}; its stage is error ({_policy.get_stage(id)[1]})"
 
 
 def why_not_jit():
@@ -94,8 +97,7 @@ def _follow(symbol, kind, module, name, since, until):
         target = getattr(importlib.import_module(module), name)
     except Exception as e:  # whatever a foreign module fails with
         raise _Gone(f"{module}.{name} cannot be imported: {type(e).__name__}: {e}") from None
-    # A route of sglang is one whose function takes the old call as it is; others may have more parameters, elsewhere.
-    return target if kind == "sglang" else _adapter(symbol, target)
+    return _adapter(symbol, target)
 
 
 def find(symbol):
@@ -131,19 +133,30 @@ def _is_from_import(frame):
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
+def _refuse(module, text, frame):
+    if _is_from_import(frame):
+        raise SglKernelImportError(text, name=module) from None
+    raise SglKernelAttributeError(text) from None
+
+
+def own(module, name, symbol, frame):
+    """Before module.name, which the installed package has, is handed to frame: what a stage says, if one is set."""
+    stage, _ = _policy.get_stage(symbol)
+    if stage == "error":
+        _refuse(module, forbidden_text(f"{module}.{name}", SYMBOLS[symbol], symbol), frame)
+    if stage == "warn":
+        _warn.at_access(f"{module}.{name}", warning_text(f"{module}.{name}", SYMBOLS[symbol]), frame)
+
+
 def answer(module, name, symbol, frame):
     """The value of module.name, asked for by frame. Never inside a traced call: only access warns."""
+    where, (stage, _) = f"{module}.{name}", _policy.get_stage(symbol)
+    if stage == "error":
+        _refuse(module, forbidden_text(where, SYMBOLS[symbol], symbol), frame)
     try:
         found = _found.get(symbol) or find(symbol)
     except _Gone as gone:
-        text = _gone_text(f"{module}.{name}", symbol, gone.args)
-        if _is_from_import(frame):
-            raise SglKernelImportError(text, name=module) from None
-        raise SglKernelAttributeError(text) from None
-    where = f"{module}.{name}"
-    # `from package import name` asks twice, first out of the import system: one line, one warning.
-    if not _warn.has_warned(where, frame):
-        user = _warn.user_frame(frame)
-        if user is not None:
-            _warn.warn(where, warning_text(where, symbol), user)
+        _refuse(module, gone_text(where, SYMBOLS[symbol], gone.args), frame)
+    if stage != "silent":
+        _warn.at_access(where, warning_text(where, SYMBOLS[symbol]), frame)
     return found

@@ -4,7 +4,7 @@ A module gets a __getattr__ (PEP 562) after its own code has run, so that what i
 the front of sys.meta_path sees the modules being loaded; what has been loaded before is served at once."""
 import importlib, importlib.machinery, sys
 
-from sgl_kernel_compat import _answers
+from sgl_kernel_compat import _answers, _policy
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
 
 MODULES = {}  # module -> {attribute: id}
@@ -19,13 +19,55 @@ def _is_loading(module):
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
+_answered = {}  # (id of the code, place in it, module, name) -> function: what has been answered and warned about there
+
+
+def _stage_changed(symbol):
+    _answered.clear()
+    for place, module in _loaded().items():
+        _watch(module, place)
+
+
+_policy.changed.append(_stage_changed)
+
+
+def _watch(module, place):
+    """Names that the module itself has do not come by its __getattr__. Those whose stage is set become properties of its
+    type; its code goes on using its globals."""
+    staged = {name for name, symbol in MODULES[place].items() if _policy.get_stage(symbol)[0]} - set(vars(type(module)))
+    if not staged:
+        return
+
+    def watched(name, symbol):
+        def get(self):
+            if name not in vars(self):
+                raise AttributeError(name)  # then __getattr__ is asked
+            if not _is_loading(self):
+                _answers.own(self.__name__, name, symbol, sys._getframe(1))
+            return vars(self)[name]
+
+        def delete(self):
+            if vars(self).pop(name, self) is self:
+                raise AttributeError(name)
+
+        return property(get, lambda self, value: vars(self).__setitem__(name, value), delete)
+
+    module.__class__ = type("module", (type(module),), {name: watched(name, MODULES[place][name]) for name in staged})
+
+
 def provide(module, place):
     """Give a module a __getattr__ that knows the names of `place`. The module's own one is asked first."""
+    _watch(module, place)
     names, own = MODULES[place], module.__dict__.get("__getattr__")
     if getattr(own, "of_sgl_kernel_compat", False):
         return
 
     def __getattr__(name):
+        frame = sys._getframe(1)
+        key = id(frame.f_code), frame.f_lasti, place, name
+        found = _answered.get(key)
+        if found is not None:
+            return found
         if own is not None:
             try:
                 return own(name)
@@ -34,7 +76,11 @@ def provide(module, place):
                     raise
         if name not in names or _is_loading(module):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        return _answers.answer(module.__name__, name, names[name], sys._getframe(1))
+        found = _answers.answer(module.__name__, name, names[name], frame)
+        if len(_answered) > 4096:  # code that makes code
+            _answered.clear()
+        _answered[key] = found
+        return found
 
     __getattr__.of_sgl_kernel_compat = True
     module.__getattr__ = __getattr__
@@ -45,8 +91,34 @@ def _loaded():
     return {place: sys.modules[place] for place in MODULES if isinstance(sys.modules.get(place), type(sys))}
 
 
-def _has_python_name(name):
-    return any(name in vars(module) for module in _loaded().values())
+def _has_python_name(symbol):
+    """Does the installed package have one of the names of symbol? A module that is not loaded is read as text."""
+    loaded = _loaded()
+    for (place, name), of in PLACES.items():
+        if of != symbol:
+            continue
+        if place in loaded:
+            if name in vars(loaded[place]):
+                return True
+        elif name in _text_of(place):
+            return True
+    return False
+
+
+_texts = {}  # module -> its source
+
+
+def _text_of(place):
+    """The source of a module that nobody has loaded; "" when there is none."""
+    if place not in _texts:
+        from importlib.util import find_spec  # slow to import
+
+        try:
+            with open(find_spec(place).origin, encoding="utf-8", errors="replace") as file:
+                _texts[place] = file.read()
+        except Exception:  # no such module, or one without a readable source
+            _texts[place] = ""
+    return _texts[place]
 
 
 def _register_operators():

@@ -1,8 +1,9 @@
-"""torch.ops.sgl_kernel.NAME for the deleted operators: registered by the C library, warned about from here."""
+"""torch.ops.sgl_kernel.NAME for the deleted operators: the C library registers and serves what this project has, and they
+warn from here; the others exist too, and their call is an error with advice."""
 import atexit, ctypes, sys
 
-from sgl_kernel_compat import _answers, _warn
-from sgl_kernel_compat._catalog import PACKAGE
+from sgl_kernel_compat import _answers, _policy, _warn
+from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
 
 SHOWN, RAISE, PRINT = 0, 1, 2  # sgl_compat_warning_action
 
@@ -20,8 +21,13 @@ def _hook(warning, user):
         if w.call != 2:  # a C++ caller has no line of Python
             return PRINT
         name = w.symbol.decode()
-        told = _warn.from_operator(f"torch.ops.{PACKAGE}.{name}", _answers.warning_text(f"torch.ops.{PACKAGE}.{name}", name))
-        return SHOWN if told else PRINT
+        stage, _ = _policy.get_stage(OPERATORS[name]["id"])
+        if stage == "silent":
+            return SHOWN
+        if stage == "error":
+            return RAISE
+        where = f"torch.ops.{PACKAGE}.{name}"
+        return SHOWN if _warn.from_operator(where, _answers.warning_text(where, OPERATORS[name])) else PRINT
     except Warning:
         return RAISE
     except Exception:
@@ -29,28 +35,54 @@ def _hook(warning, user):
 
 
 _hooked = False
+_tombstones = None  # the torch.library.Library that keeps them
+
+
+def _serve(name):
+    """Why the C library cannot serve an operator; "" when it does."""
+    global _hooked
+    from sgl_kernel_jit import _library
+
+    library = _library.compat()
+    if not _hooked:
+        library.sgl_compat_set_warning_hook(_hook, None)
+        atexit.register(library.sgl_compat_set_warning_hook, None, None)  # Python may not be called after its end
+        _hooked = True
+    return _library.message_of(library.sgl_compat_register_op, name.encode())
+
+
+def _bury(name, why):
+    """Register an operator whose call is an error, on all devices. It has no kernel of the meta device, so that
+    torch.library.register_fake takes it, as it took the old one."""
+    global _tombstones
+    import torch
+
+    if _tombstones is None:
+        _tombstones = torch.library.Library(PACKAGE, "FRAGMENT")
+    text = _answers.gone_text(f"torch.ops.{PACKAGE}.{name}", OPERATORS[name], why)
+
+    def gone(*args, **kwargs):
+        raise RuntimeError(text)
+
+    _tombstones.define(OPERATORS[name]["schema"])
+    _tombstones.impl(name, gone, "CompositeExplicitAutograd")
 
 
 def register(has_python_name):
     """Register the operators that are missing. To be called only after sgl_kernel's own library is loaded: an old wheel
-    that finds its operators taken ends the process. has_python_name(name): does the installed package still have the
+    that finds its operators taken ends the process. has_python_name(id): does the installed package still have the
     Python function? Then it is an old wheel, which will register the operator, if it has not done so yet."""
-    global _hooked
-    if _answers.why_not_jit():
-        return
     import torch
 
-    from sgl_kernel_jit import _library
-
-    library, index = _library.compat(), 0
-    while (name := library.sgl_compat_op_name(index)) is not None:
-        index += 1
-        if hasattr(getattr(torch.ops, PACKAGE), name.decode()) or has_python_name(name.decode()):
+    why_not = _answers.why_not_jit()
+    for name, facts in OPERATORS.items():
+        if hasattr(getattr(torch.ops, PACKAGE), name) or has_python_name(facts["id"]):
             continue
-        if not _hooked:
-            library.sgl_compat_set_warning_hook(_hook, None)
-            atexit.register(library.sgl_compat_set_warning_hook, None, None)  # Python may not be called after its end
-            _hooked = True
-        why = _library.message_of(library.sgl_compat_register_op, name)
-        if why and sys.stderr is not None:  # `import sgl_kernel` goes on
-            sys.stderr.write(f"sgl-kernel-compat: torch.ops.{PACKAGE}.{name.decode()} is not served: {why}\n")
+        served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
+        try:
+            why = served and (why_not or _serve(name))
+            if why or not served:
+                _bury(name, [why] if why else [])
+        except Exception as e:  # `import sgl_kernel` goes on
+            if sys.stderr is not None:
+                sys.stderr.write(f"sgl-kernel-compat: torch.ops.{PACKAGE}.{name} is not registered: {type(e).__name__}: {e}\n")

@@ -3,48 +3,76 @@ import os, sys, warnings
 
 from sgl_kernel_compat._errors import SglKernelDeprecationWarning
 
+RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")  # as torchrun, Slurm and two kinds of MPI tell it
 _seen = set()  # (file, line, name)
+
+
+def _rank():
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    return next((rank for rank in map(os.environ.get, RANKS) if rank), 0)
 
 
 def _silent():
     """Switched off, or one of the other ranks of a job."""
-    return os.environ.get("SGL_KERNEL_COMPAT_WARN") == "off" or os.environ.get("RANK", "0") != "0"
+    return os.environ.get("SGL_KERNEL_COMPAT_WARN") == "off" or str(_rank()) != "0"
 
 
-def has_warned(name, frame):
-    return (frame.f_code.co_filename, frame.f_lineno, name) in _seen
-
-
-def user_frame(frame):
-    """The nearest frame that is not torch's, nor of code that torch has generated, nor of this package or the import
-    system; None in a thread that has none."""
+def _is_torch(frame):
     file = getattr(sys.modules.get("torch"), "__file__", None)
     torch = os.path.join(os.path.dirname(file), "") if file else "<eval_with_key"  # some generated code says that it lies there
-    while frame is not None:
-        package = (frame.f_globals.get("__name__") or "").partition(".")[0]
-        if package not in ("torch", "sgl_kernel_compat", "sgl_kernel_jit", "importlib") and not frame.f_code.co_filename.startswith((torch, "<eval_with_key")):
-            break
+    return (frame.f_globals.get("__name__") or "").partition(".")[0] == "torch" or frame.f_code.co_filename.startswith((torch, "<eval_with_key"))
+
+
+def _user_frame(frame):
+    """The nearest frame that is not torch's, nor of code that torch has generated, nor of this package or the import
+    system; None in a thread that has none."""
+    ours = ("sgl_kernel_compat", "sgl_kernel_jit", "importlib")
+    while frame is not None and (_is_torch(frame) or (frame.f_globals.get("__name__") or "").partition(".")[0] in ours):
         frame = frame.f_back
     return frame
 
 
-def warn(name, text, frame):
+def _key(name, frame):
+    return frame.f_code.co_filename, frame.f_lineno, name
+
+
+def _warn(name, text, frame):
     """Raises the warning when a filter says so; then the same line warns again."""
-    key = (frame.f_code.co_filename, frame.f_lineno, name)
-    if key in _seen or _silent():
+    if _key(name, frame) in _seen or _silent():
         return
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__") or "<unknown>"  # a None is taken for the end of the process: no warning
-    warnings.warn_explicit(text, SglKernelDeprecationWarning, key[0], key[1], module, registry)
-    _seen.add(key)
+    warnings.warn_explicit(text, SglKernelDeprecationWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
+    _seen.add(_key(name, frame))
+
+
+def at_access(name, text, frame):
+    """A module's attribute was asked for by frame."""
+    # `from package import name` asks twice, first out of the import system: one line, one warning.
+    if _key(name, frame) in _seen:
+        return
+    # torch asks while it traces, and again in each guard: there a filter may not raise, and once is enough.
+    traced = _is_torch(frame)
+    user = _user_frame(frame)
+    if user is None or (traced and name in _seen):
+        return
+    try:
+        _warn(name, text, user)
+    except SglKernelDeprecationWarning:
+        if not traced:
+            raise
+    if traced:
+        _seen.add(name)
 
 
 def from_operator(name, text):
     """For the hook of the C library: torch.ops was called. True when somebody was told, False to have it printed."""
     if _silent():
         return True
-    frame = user_frame(sys._getframe(1))
+    frame = _user_frame(sys._getframe(1))
     if frame is None:
         return False
-    warn(name, text, frame)
+    _warn(name, text, frame)
     return True
