@@ -76,8 +76,8 @@ SGL_COMPAT_API sgl_compat_status sgl_compat_register_ops(char *message, size_t m
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size);
 
 /* Register the same kernels as torch.ops.sgl_kernel_jit.NAME, the supported operators: schemas, devices and errors as
- * above, no warnings, and a Meta kernel, which does nothing. The namespace is this project's own, so an old wheel does not matter; an operator that another
- * copy of this library has registered stays. */
+ * above, no warnings, and a Meta kernel, which does nothing. The namespace is this project's own, so an old wheel does
+ * not matter; an operator that another copy of this library has registered stays. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_register_jit_ops(char *message, size_t message_size);
 
 /* The names of the operators that this library serves: static strings for index 0, 1, ..., then NULL. */
