@@ -107,10 +107,15 @@ static void describe(const void *site, char *text, size_t size) {
     snprintf(text, size, "%s+0x%lx", file, offset);
 }
 
-/* What starts many processes of a job (torchrun and its like) numbers them: one of them is enough. */
+/* What starts many processes of a job (torchrun, Slurm, two kinds of MPI) numbers them: one of them is enough. */
 static bool is_first_rank(void) {
-  const char *rank = getenv("RANK");
-  return !rank || !rank[0] || strcmp(rank, "0") == 0;
+  static const char *const variables[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+    const char *rank = getenv(variables[i]);
+    if (rank && rank[0])
+      return strcmp(rank, "0") == 0;
+  }
+  return true;
 }
 
 static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *text,

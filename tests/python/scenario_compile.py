@@ -53,6 +53,21 @@ def test_fullgraph():
                 assert_close(torch, f(a, w), want * 2)
 
 
+def test_old_attribute_under_filters():
+    """Where torch looks an attribute up, while it traces and in its guards, no filter makes an error of the warning."""
+
+    def layer(a, w):
+        return sgl_kernel.gemm.dsv3_fused_a_gemm(a, w) + 1
+
+    a, w, _ = operands(torch, 2, 256)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f = compiled(layer)
+        for _ in range(2):
+            assert torch.equal(f(a, w.t()), sgl_kernel_jit.dsv3_fused_a_gemm(a, w.t()) + 1)
+        raises(DeprecationWarning, "sgl_kernel.gemm.dsv3_fused_a_gemm is deprecated", layer, a, w.t())
+
+
 def test_operators_fullgraph():
     def layer(a, w):
         output = torch.empty(a.shape[0], w.shape[0])

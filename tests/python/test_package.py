@@ -11,12 +11,13 @@ STAND_INS = HERE / "stand_ins"
 IMPORT_LIMIT_MS = 10
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-python-"))
+INDUCTOR = BUILD / "tests/python/inductor"  # kept: g++ takes half a minute
 SITE, BROKEN, VENV = WORK / "site", WORK / "broken", WORK / "venv"
 
 
 def run(command, **variables):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK"))}
-    environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "SLURM_", "OMPI_", "PMI_"))}
+    environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"), TORCHINDUCTOR_CACHE_DIR=str(INDUCTOR))
     try:
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=200)
     except subprocess.TimeoutExpired as e:
@@ -50,6 +51,18 @@ def user_program():
     if status == 0 or not errors.rstrip().splitlines()[-1].startswith("sgl_kernel_compat._errors.SglKernelDeprecationWarning: sgl_kernel.dsv3_router_gemm is deprecated"):
         failed.append(f"-W error: {status} {errors}")
     return 2 - len(failed), len(failed), "\n".join(failed)
+
+
+def ranks():
+    """128 processes of a job, as torchrun and as Slurm start them: one warns."""
+    code = f"import sys; sys.path[:0] = {[str(SITE), str(STAND_INS / 'bare'), str(STAND_INS / 'others')]}; import sgl_kernel_compat\nfrom sgl_kernel import hadamard_transform"
+    lines = {}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, count in (("RANK", 128), ("SLURM_PROCID", 8)):
+            done = pool.map(lambda rank: run([sys.executable, "-I", "-S", "-c", code], **{name: str(rank)}), range(count))
+            lines[name] = [(status, line) for status, _, errors in done for line in errors.splitlines() or [""] if status or "Warning" in line]
+    failed = [f"{name}: {found}" for name, found in lines.items() if len(found) != 1 or found[0][0] or "hadamard_transform is deprecated" not in found[0][1]]
+    return len(lines) - len(failed), len(failed), "\n".join(failed)
 
 
 def import_time():
@@ -120,6 +133,7 @@ def main():
         "wheel": lambda: wheel_itself(wheels[0]),
         "bare": lambda: scenario("bare", "bare others", site=WORK / "nothing", python=venv, PYTHONWARNINGS="ignore"),
         "import_time": import_time,
+        "ranks": ranks,
     }
     skipped = 0
     installed = subprocess.run([sys.executable, str(HERE / "install_torch.py"), "2.11.0", str(TORCH)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -145,6 +159,11 @@ def main():
             "broken": lambda: scenario("broken", "new", site=BROKEN, stderr=r"(?m)^sgl-kernel-compat: not active: OSError: damaged$"),
             "user": user_program,
         })
+        if run([TORCH / "python", "-c", "import os, sysconfig; assert os.path.exists(sysconfig.get_path('include') + '/Python.h')"])[0]:
+            print("skip python.inductor: this torch's Python has no headers, which the C++ of torch's default backend includes")
+            skipped += 1
+        else:
+            work["inductor"] = lambda: scenario("inductor", "new", PYTHONWARNINGS="ignore")
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, (good, bad, text) in zip(work, pool.map(lambda name: work[name](), work)):

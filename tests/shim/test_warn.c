@@ -29,7 +29,9 @@ static void call_second(void *unused) {
   second_site();
 }
 static void begin(void) {
-  unsetenv("RANK");
+  static const char *const ranks[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+  for (int i = 0; i < 4; i++)
+    unsetenv(ranks[i]);
   EXPECT(world_torch("fake_torch") != NULL);
   EXPECT(sgl_jit_set_backend(SGL_JIT_BACKEND_REFERENCE, NULL, 0) == SGL_JIT_OK);
   world_router(&operands);
@@ -108,11 +110,19 @@ static void one_of_many(void) {
   setenv("RANK", "127", 1);
   EXPECT(world_stderr(call_first, NULL)[0] == '\0');
   EXPECT(world_router_done(&operands));
+  unsetenv("RANK");
+  setenv("SLURM_PROCID", "1", 1);
+  EXPECT(world_stderr(call_second, NULL)[0] == '\0');
+}
+static void first_of_many(void) {
+  begin();
   setenv("RANK", "0", 1);
+  setenv("SLURM_PROCID", "1", 1); /* the job's own number goes first */
   EXPECT(world_lines(world_stderr(call_second, NULL)) == 1);
 }
 static void settings(void) {
   world_child(one_of_many);
+  world_child(first_of_many);
   world_child(environment_off);
   world_child(environment_wrong);
   world_child(environment_once);

@@ -22,7 +22,10 @@ def _silent():
 def _is_torch(frame):
     file = getattr(sys.modules.get("torch"), "__file__", None)
     torch = os.path.join(os.path.dirname(file), "") if file else "<eval_with_key"  # some generated code says that it lies there
-    return (frame.f_globals.get("__name__") or "").partition(".")[0] == "torch" or frame.f_code.co_filename.startswith((torch, "<eval_with_key"))
+    code = frame.f_code.co_filename
+    if code == "<string>" and frame.f_back is not None:
+        return _is_torch(frame.f_back)  # a guard's expression, which torch evaluates among the user's globals
+    return (frame.f_globals.get("__name__") or "").partition(".")[0] == "torch" or code.startswith((torch, "<eval_with_key"))
 
 
 def _user_frame(frame):
