@@ -4,6 +4,7 @@
 #   make run          build, then show the main job done on tests/sample
 #   make check        build, then run every test suite that can run here (also under sanitizers)
 #   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
+#   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
@@ -249,7 +250,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
-.PHONY: tests check check-torch-matrix run gpu-check gpu-bench plot
+.PHONY: tests check check-torch-matrix check-kernel-wheels run gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -264,6 +265,9 @@ check-torch-matrix: tests
 	sh tests/shim/install_torch.sh $(B)/torch; status=0; \
 	for torch in $(TORCH_MATRIX:%=torch-%) torch; do echo "$$torch:"; for suite in $(TORCH_SUITES); do \
 	  SGL_TEST_TORCH=$(abspath $(B))/$$torch $(PYTHON) tests/check.py --build $(B) -k $$suite $$([ $$torch = torch ] || echo --no-skips) || status=1; done; done; exit $$status
+
+check-kernel-wheels: $(WHEEL)
+	$(PYTHON) tests/python/kernel_wheels.py $(B)
 
 run: all
 	sh tests/sample/run.sh $(B)

@@ -33,18 +33,25 @@ def assert_close(torch, output, want):
     assert output.shape == want.shape and error <= step, f"relative error {error} over {step}"
 
 
+class Skip(Exception):
+    """Raised by a test that cannot run here, with the reason."""
+
+
 def run(scope):
     """Every function test_* of a scenario, in its order."""
-    passed = failed = 0
+    passed = failed = skipped = 0
     for name, check in list(scope.items()):
         if name.startswith("test_"):
             try:
                 check()
                 passed += 1
+            except Skip as reason:
+                skipped += 1
+                print(f"skip python.{name}: {reason}", flush=True)
             except Exception:
                 failed += 1
                 print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed", flush=True)
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
 
 
 if __name__ == "__main__":

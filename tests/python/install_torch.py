@@ -20,23 +20,32 @@ def run(*command):
     return done.stdout
 
 
-def stand_ins(folder):
-    """For each library that is needed and not there: all functions that torch's libraries miss. Those without a version
-    may come from any library, so the first stand-in has them."""
+def symbols(library):
+    """(names of the libraries that it needs, what it defines, what it misses as (library or None, version) -> names)"""
+    text = run("objdump", "-p", "-T", library)
+    nodes = {}  # version -> the library that has it
+    for file, versions in re.findall(r"^  required from (\S+):\n((?:    0x.*\n)*)", text, re.M):
+        nodes.update((line.split()[-1], file) for line in versions.splitlines())
+    defined, missing = set(), {}
+    for kind, section, version, name in re.findall(r"^[0-9a-f]{16} (.{7}) (\S+)\s+[0-9a-f]{16} +(?:\(?([^\s)]+)\)?)? +(?:0x\S+ )?(\S+)$", text, re.M):
+        if section != "*UND*":
+            defined.add(name)
+        elif "w" not in kind:
+            missing.setdefault((nodes.get(version), version), set()).add(name)
+    return set(re.findall(r"^  NEEDED +(\S+)", text, re.M)), defined, missing
+
+
+def stand_ins(folder, libraries, real=REAL):
+    """Into folder: each library of NVIDIA's that is needed, with all functions that `libraries` miss. Those without a
+    version may come from any library, so the first stand-in has them."""
     needed, defined, missing = set(), set(), {}
-    for library in folder.glob("*.so"):
-        text = run("objdump", "-p", "-T", library)
-        files = re.findall(r"^  NEEDED +(\S+)", text, re.M)
-        needed.update(files)
-        nodes = {}  # version -> the library that has it
-        for file, versions in re.findall(r"^  required from (\S+):\n((?:    0x.*\n)*)", text, re.M):
-            nodes.update((line.split()[-1], file) for line in versions.splitlines())
-        for kind, section, version, name in re.findall(r"^[0-9a-f]{16} (.{7}) (\S+)\s+[0-9a-f]{16} +(?:\(?([^\s)]+)\)?)? +(?:0x\S+ )?(\S+)$", text, re.M):
-            if section != "*UND*":
-                defined.add(name)
-            elif "w" not in kind:
-                missing.setdefault((nodes.get(version), version), set()).add(name)
-    wanted = sorted(file for file in needed if file.startswith(("libcu", "libnccl", "libnv")) and file.partition(".")[0] not in REAL)
+    for library in libraries:
+        needs, has, misses = symbols(library)
+        needed |= needs
+        defined |= has
+        for key, names in misses.items():
+            missing.setdefault(key, set()).update(names)
+    wanted = sorted(file for file in needed if file.startswith(("libcu", "libnccl", "libnv")) and file.partition(".")[0] not in real)
     everywhere = set().union(*(names for (file, _), names in missing.items() if file is None)) - defined
     everywhere = {name for name in everywhere if name.startswith(("cu", "nccl", "nv"))}  # not Python's and C++'s own
     with tempfile.TemporaryDirectory() as work:
@@ -63,7 +72,7 @@ def main():
         run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", part / "venv/bin/python", "install", "-q", "--no-deps", "--no-cache-dir",
             "--no-compile", "--only-binary", ":all:", "--require-hashes", "-r", HERE / f"requirements-torch-{version}.txt")
         (package,) = (part / "venv/lib").glob("python*/site-packages/torch")
-        stand_ins(package / "lib")
+        stand_ins(package / "lib", list((package / "lib").glob("*.so")))
         os.symlink(os.path.relpath(package / "include", part), part / "include")
         (part / "lib").mkdir()
         for library in ("libtorch_cpu.so", "libc10.so"):
@@ -83,4 +92,5 @@ def main():
         shutil.rmtree(part, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

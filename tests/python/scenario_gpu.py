@@ -2,7 +2,7 @@
 tests/gpu/test_python.py."""
 import torch
 import sgl_kernel
-from checks import raises, warned
+from checks import Skip, raises, warned
 
 TOKENS = (0, 1, 2, 3, 7, 16, 17, 64)
 torch.manual_seed(3)
@@ -146,12 +146,19 @@ def test_bmm_fp8_streams_graph_compile():
 
 def test_second_device():
     if torch.cuda.device_count() < 2:
-        return
+        raise Skip("one GPU only")
     with torch.cuda.device(0):
         a, w, want = operands(3, 256, "cuda:1")
-        result = sgl_kernel.dsv3_router_gemm(a, w)
+        stream = torch.cuda.Stream(1)
+        stream.wait_stream(torch.cuda.current_stream(1))
+        with torch.cuda.stream(stream), torch.cuda.device(0):
+            result = sgl_kernel.dsv3_router_gemm(a, w)
+        assert torch.cuda.current_device() == 0
         torch.cuda.synchronize(1)
         assert_close(result, want)
+        output = torch.zeros(3, 256, device="cuda:1")
+        torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+        assert_close(output, want)
         raises(RuntimeError, "dsv3_router_gemm", sgl_kernel.dsv3_router_gemm, a.to("cuda:0"), w)
 
 
@@ -165,6 +172,54 @@ def test_compile_and_opcheck():
     for space in (torch.ops.sgl_kernel, torch.ops.sgl_kernel_jit):
         result = torch.library.opcheck(space.dsv3_router_gemm.default, (torch.empty(9, 256, device="cuda"), a, w))
         assert set(result.values()) == {"SUCCESS"}, result
+
+
+def test_inductor():
+    """torch.compile with its default backend, and with CUDA graphs of its own making."""
+    try:
+        import triton
+    except ImportError as e:
+        raise Skip(f"torch's default backend needs triton: {e}")
+    from sgl_kernel import dsv3_fused_a_gemm, dsv3_router_gemm
+
+    def layer(a, w, wa):
+        output = torch.empty(a.shape[0], w.shape[0], device=a.device)
+        torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+        return dsv3_router_gemm(a, w, torch.float32) + output, dsv3_fused_a_gemm(a, wa.t())
+
+    for options in ({}, {"dynamic": True}, {"mode": "reduce-overhead"}):
+        torch._dynamo.reset()
+        f = torch.compile(layer, fullgraph=True, **options)
+        for tokens in (2, 9):
+            for _ in range(3):  # reduce-overhead records in the second call and replays in the third
+                a, w, want = operands(tokens, 256)
+                wa = torch.randn(2112, 7168, dtype=torch.bfloat16, device="cuda")
+                both, fused = f(a, w, wa)
+                assert_close(both / 2, want)
+                assert_close(fused, a.double() @ wa.double().t())
+
+
+def test_export_and_modes():
+    from sgl_kernel import dsv3_router_gemm
+
+    class Layer(torch.nn.Module):
+        def forward(self, a, w):
+            return dsv3_router_gemm(a, w, torch.float32)
+
+    a, w, want = operands(2, 256)
+    assert_close(torch.export.export(Layer(), (a, w)).module()(a, w), want)
+    for mode in (torch.inference_mode, torch.no_grad):
+        with mode():
+            assert_close(dsv3_router_gemm(a, w), want)
+    result = dsv3_router_gemm(a.requires_grad_(), w.requires_grad_())
+    assert not result.requires_grad
+    assert_close(result, want)
+
+
+def test_dead_names():
+    raises(RuntimeError, "store_kv_cache is gone", torch.ops.sgl_kernel.store_kv_cache, *[torch.ones(2, device="cuda") for _ in range(5)])
+    raises(ImportError, "moe_fused_gate is gone", lambda: exec("from sgl_kernel import moe_fused_gate"))
+    assert not hasattr(sgl_kernel, "moe_fused_gate")
 
 
 def test_warnings():

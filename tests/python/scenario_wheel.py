@@ -1,0 +1,105 @@
+"""A real kernel wheel: what it has is its own, in silence, and what it lacks has an answer, as the catalog says for its
+release. Run by kernel_wheels.py without a GPU, by tests/gpu/test_python.py on one."""
+import ctypes, glob, importlib, os, re, sys, warnings
+
+import torch
+from checks import Skip, assert_close, operands, raises
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+for stand_in in () if DEVICE == "cuda" else glob.glob(os.path.join(sys.argv[-1], "stand_ins/*")):
+    ctypes.CDLL(stand_in, mode=ctypes.RTLD_GLOBAL)
+with warnings.catch_warnings():
+    warnings.simplefilter("error", DeprecationWarning)
+    import sgl_kernel
+from sgl_kernel_compat._catalog import OPERATORS, PLACES, SYMBOLS
+
+
+def number(release):
+    digits, post = re.fullmatch(r"([\d.]+?)(?:\.post(\d+))?", release).groups()
+    return [int(part) for part in digits.split(".")], int(post or 0)
+
+
+VERSION = number(os.environ["KERNEL_VERSION"])
+SERVED = ("dsv3_router_gemm", "dsv3_fused_a_gemm", "bmm_fp8")
+# Kept on CUDA for another platform's sake: functions whose operator is gone, in a module that the package does not import.
+LEFT_OVER = {name for module, name in PLACES if module == "sgl_kernel.speculative"}
+
+
+def is_gone(facts):
+    return number(facts["first_without"]) <= VERSION
+
+
+def test_it_is_the_real_one():
+    assert sgl_kernel.__version__ == os.environ["KERNEL_VERSION"]
+    assert len([name for name in torch._C._dispatch_get_all_op_names() if name.startswith("sgl_kernel::")]) > 100
+
+
+def test_python_names():
+    seen = 0
+    for (module, name), symbol in PLACES.items():
+        facts = SYMBOLS[symbol]
+        try:
+            holder = importlib.import_module(module)
+        except ModuleNotFoundError:
+            assert is_gone(facts), (module, "is missing")
+            continue
+        seen += 1
+        if name in vars(holder):
+            assert not is_gone(facts) or name in LEFT_OVER, (module, name, "is there")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert getattr(holder, name) is vars(holder)[name]
+            continue
+        assert is_gone(facts), (module, name, "is not there")
+        if symbol in SERVED:
+            assert getattr(holder, name) is getattr(sgl_kernel, name)
+        else:
+            raises(AttributeError, f"{module}.{name} is gone", lambda: getattr(holder, name))
+            raises(ImportError, f"{module}.{name} is gone", lambda: exec(f"from {module} import {name}"))
+    assert seen > 100, seen
+
+
+def test_operators():
+    own = 0
+    for name, facts in OPERATORS.items():
+        if not hasattr(torch.ops.sgl_kernel, name):
+            assert name in LEFT_OVER, name
+            continue
+        dump = torch._C._dispatch_dump(f"sgl_kernel::{name}")
+        served, dead = "shim/ops.c" in dump, "CompositeExplicitAutograd[alias]" in dump
+        assert (served or dead) == is_gone(facts) and served == (is_gone(facts) and facts["id"] in SERVED), (name, dump)
+        if not served and not dead:
+            own += 1
+            kinds = [[str(a.type) for a in schema.arguments] for schema in (getattr(torch.ops.sgl_kernel, name).default._schema,
+                                                                           torch._C.parse_schema(f"sgl_kernel::{facts['schema']}"))]
+            assert kinds[0] == kinds[1], (name, kinds)
+    assert own > 10 or VERSION > number("0.4.7")
+
+
+def test_results():
+    """What this release lacks, computed by this project; on a GPU what it has, too, beside this project's."""
+    import sgl_kernel_jit
+
+    gone = [name for name in SERVED[:2] if is_gone(SYMBOLS[name])]
+    assert bool(gone) == (VERSION >= number("0.4.5"))
+    for name in SERVED[:2] if DEVICE == "cuda" else gone:
+        a, w, want = [t.to(DEVICE) for t in operands(torch, 3, 256 if name == "dsv3_router_gemm" else 2112)]
+        w = w.t() if name == "dsv3_fused_a_gemm" else w
+        for function in (getattr(sgl_kernel, name), getattr(sgl_kernel_jit, name)):
+            assert_close(torch, function(a, w), want)
+        output = torch.zeros(want.shape, dtype=torch.bfloat16, device=DEVICE)
+        getattr(torch.ops.sgl_kernel, name)(output, a, w)
+        assert_close(torch, output, want)
+
+
+def test_bmm_fp8():
+    if DEVICE == "cpu" and not is_gone(SYMBOLS["bmm_fp8"]):
+        raise Skip("the package's own needs a GPU")
+    import sgl_kernel_jit
+
+    a = torch.randn(2, 16, 64, device=DEVICE).to(torch.float8_e4m3fn)
+    b = torch.randn(2, 32, 64, device=DEVICE).to(torch.float8_e4m3fn).transpose(1, 2)
+    scales = torch.tensor([0.25], device=DEVICE), torch.tensor([0.5], device=DEVICE)
+    want = torch.bmm(a.double(), b.double()) / 8
+    for function in (sgl_kernel.bmm_fp8, sgl_kernel_jit.bmm_fp8):
+        assert_close(torch, function(a, b, *scales, torch.bfloat16), want)
