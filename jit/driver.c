@@ -78,6 +78,9 @@ static sgl_jit_status read_devices(struct jit_driver *driver, struct jit_message
     if (error)
       return jit_fail(m, SGL_JIT_ERROR_NO_DRIVER, "the CUDA driver does not describe device %d: %s", i,
                       jit_driver_error(driver, error).text);
+    int window;
+    if (!driver->cuDeviceGetAttribute(&window, JIT_CUDA_DEVICE_WINDOW, d->handle) && window > 0)
+      d->window_bytes = (size_t)window;
   }
   return SGL_JIT_OK;
 }

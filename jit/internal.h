@@ -146,7 +146,17 @@ typedef struct CUfunc_st *CUfunction; /* a CUkernel is passed as one, as the CUD
 /* CUlaunchConfig and CUlaunchAttribute. */
 struct jit_launch_attribute {
   int id;
-  int value[17]; /* from the third on */
+  char pad[4];
+  union {
+    char size[64];
+    int number;
+    struct jit_access_window { /* CUaccessPolicyWindow */
+      const void *base;
+      size_t bytes;
+      float hit_ratio;
+      int hit, miss;
+    } window;
+  } value;
 };
 struct jit_launch_config {
   unsigned grid[3], block[3], shared_bytes;
@@ -194,6 +204,7 @@ struct jit_device {
   CUdevice handle;
   int major, minor;                       /* compute capability */
   int shared_bytes;                       /* what a block may have after opting in */
+  size_t window_bytes;                    /* of memory whose lines a launch can tell the cache about; may be 0 */
   _Atomic(CUcontext) primary;             /* retained at first need, never released: gone after cudaDeviceReset */
   _Atomic(struct cublasLtContext *) blas; /* cuBLASLt's handle, made at first need, never destroyed */
 };
@@ -225,7 +236,11 @@ enum {
   JIT_CUDA_DEVICE_MAJOR = 75,
   JIT_CUDA_DEVICE_MINOR = 76,
   JIT_CUDA_FUNCTION_DYNAMIC_SHARED = 8,
+  JIT_CUDA_DEVICE_WINDOW = 109,     /* CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE */
+  JIT_CUDA_LAUNCH_WINDOW = 1,       /* CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW */
   JIT_CUDA_LAUNCH_PROGRAMMATIC = 6, /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+  JIT_CUDA_ACCESS_NORMAL = 0,
+  JIT_CUDA_ACCESS_STREAMING = 1,
 };
 
 /* The driver, found and initialised at first use; later calls read one pointer. An error in a child of a process that
@@ -267,12 +282,13 @@ struct jit_plan {
   struct jit_path
       paths[JIT_MAX_PATHS]; /* by rising number of tokens; those that need more shared memory are left out */
   int path_count;
-  char options[10][32]; /* macro definitions for the kernel text */
+  char options[12][32]; /* macro definitions for the kernel text */
   int option_count;
 };
 
 /* capability: 90 is 9.0. shared_limit: bytes that a block may have on the device. */
-void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int shared_limit, struct jit_plan *plan);
+void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, int capability, int shared_limit,
+              struct jit_plan *plan);
 /* The limit of a device that is not here. */
 int jit_shared_limit(int capability);
 
@@ -463,6 +479,7 @@ struct jit_kernel_key {
   int n, k;
   int device;
   bool output_f32;
+  sgl_jit_pdl pdl;
 };
 
 /* A loaded kernel: immutable once found. Or, with status not SGL_JIT_OK, why there never will be one. */
@@ -481,13 +498,15 @@ struct jit_kernel {
 sgl_jit_status jit_kernel(const struct jit_driver *driver, const struct jit_device *device,
                           const struct jit_kernel_key *key, bool asked, const struct jit_kernel **kernel,
                           struct jit_message m);
-/* jit_plan of a kernel that is named, as all below, for devices of the target. */
-void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, struct jit_plan *plan);
+/* jit_plan of a kernel that is named, as all below, for devices of the target; and all below for the mode of
+ * programmatic dependent launch that is set in this process, unless one is given. */
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, sgl_jit_pdl pdl,
+                   struct jit_plan *plan);
 struct jit_cache_key {
   char text[768];
 };
 /* The key of the entry that serves a kernel on devices of a target. */
-struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target);
+struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target, sgl_jit_pdl pdl);
 /* Compiles a kernel, whatever the caches have. No driver, no device. */
 sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                 struct jit_image *image, struct jit_message m);
@@ -522,6 +541,8 @@ static inline int jit_modes(void) {
   int modes = atomic_load_explicit(&jit_modes_word, memory_order_relaxed);
   return modes ? modes : jit_modes_first();
 }
+/* The mode that kernels for such devices are compiled and launched for. */
+sgl_jit_pdl jit_pdl_on(int capability);
 
 /* --- launch.c --- */
 

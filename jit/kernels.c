@@ -11,7 +11,7 @@
 
 enum {
   BUCKETS = 64,
-  CACHE_ABI = 2,            /* of the kernels' parameters: another one needs other entries in the cache */
+  CACHE_ABI = 3,            /* of the kernels' parameters: another one needs other entries in the cache */
   LOCK_WAIT_MS = 30 * 1000, /* for another process's compile of the same kernel; then it is compiled here too */
   SHARED_WITHOUT_ASKING = 48 * 1024, /* bytes a block may have on every device */
 };
@@ -22,12 +22,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for what is written 
 
 static bool same_key(const struct jit_kernel_key *a, const struct jit_kernel_key *b) {
   return a->n == b->n && a->k == b->k && a->op == b->op && a->output_f32 == b->output_f32 && a->device == b->device &&
-         a->context == b->context;
+         a->pdl == b->pdl && a->context == b->context;
 }
 
 static _Atomic(struct jit_kernel *) *bucket_of(const struct jit_kernel_key *key) {
   uint64_t hash = (uint64_t)key->n * 0x9e3779b97f4a7c15u + (uint64_t)key->k * 0xc2b2ae3d27d4eb4fu +
-                  (uint64_t)key->op * 2 + key->output_f32 + (uint64_t)key->device * 4 + (uintptr_t)key->context / 64;
+                  (uint64_t)key->op * 2 + key->output_f32 + (uint64_t)key->pdl * 4 + (uint64_t)key->device * 16 +
+                  (uintptr_t)key->context / 64;
   return &buckets[(hash ^ hash >> 32) % BUCKETS];
 }
 
@@ -307,7 +308,7 @@ static sgl_jit_status make_and_publish(struct making *making, const struct jit_k
   if (!kernel)
     return jit_fail(m, SGL_JIT_ERROR_OUT_OF_MEMORY, "out of memory");
   kernel->key = *key;
-  jit_plan(key->op, key->n, key->k, key->output_f32, making->device->major * 10 + making->device->minor,
+  jit_plan(key->op, key->n, key->k, key->output_f32, key->pdl, making->device->major * 10 + making->device->minor,
            making->device->shared_bytes, &kernel->plan);
   making->kernel = kernel;
   making->m = (struct jit_message){text, sizeof text, NULL};
@@ -369,15 +370,20 @@ static bool is_cached(const struct jit_cache_key *key) {
   return true;
 }
 
-void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, struct jit_plan *plan) {
+void jit_spec_plan(const sgl_jit_kernel_spec *spec, const struct jit_target *target, sgl_jit_pdl pdl,
+                   struct jit_plan *plan) {
   int capability = jit_target_capability(target->name);
-  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, capability,
-           jit_shared_limit(capability), plan);
+  jit_plan((enum jit_op)spec->op, (int)spec->n, (int)spec->k, spec->output_dtype == SGL_JIT_DTYPE_FLOAT32, pdl,
+           capability, jit_shared_limit(capability), plan);
 }
 
-struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target) {
+static sgl_jit_pdl own_pdl(const struct jit_target *target) {
+  return jit_pdl_on(jit_target_capability(target->name));
+}
+
+struct jit_cache_key jit_cache_key(const sgl_jit_kernel_spec *spec, const struct jit_target *target, sgl_jit_pdl pdl) {
   struct jit_plan plan;
-  jit_spec_plan(spec, target, &plan);
+  jit_spec_plan(spec, target, pdl, &plan);
   return cache_key(spec, &plan, target);
 }
 
@@ -392,7 +398,7 @@ sgl_jit_status jit_kernel_image(const sgl_jit_kernel_spec *spec, const struct ji
   jit_target_parse(target->name, &major, &minor);
   if (strcmp(jit_target_for(compiler, major, minor).name, target->name) != 0)
     return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED, "this NVRTC does not know the target %s", target->name);
-  jit_spec_plan(spec, target, &plan);
+  jit_spec_plan(spec, target, own_pdl(target), &plan);
   return jit_compile(compiler, (enum jit_op)spec->op, &plan, target, image, m);
 }
 
@@ -410,7 +416,7 @@ static sgl_jit_status compile_and_write(const sgl_jit_kernel_spec *spec, const s
 sgl_jit_status jit_kernel_to_cache(const sgl_jit_kernel_spec *spec, const struct jit_target *target,
                                    struct jit_message m) {
   struct job job = {.spec = *spec};
-  struct jit_cache_key key = jit_cache_key(spec, target);
+  struct jit_cache_key key = jit_cache_key(spec, target, own_pdl(target));
   sgl_jit_status status = begin(&job, m);
   if (status != SGL_JIT_OK)
     return status;

@@ -1,9 +1,6 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
 #include "internal.h"
 
-enum { LAUNCH_OVERLAPS = 1, LAUNCH_EARLY = 2 }; /* as in kernels/device.cuh */
-enum { PDL_MIN_MAJOR = 9 };                     /* programmatic dependent launch came with compute capability 9.0 */
-
 /* The first path for so many tokens, else the last one, which then takes more blocks. */
 static inline int path_for(const struct jit_plan *plan, int tokens, bool invariant) {
   int path = 0;
@@ -13,35 +10,46 @@ static inline int path_for(const struct jit_plan *plan, int tokens, bool invaria
   return path;
 }
 
-static CUresult launch_kernel(const struct jit_driver *driver, CUfunction function, const struct jit_path *path,
-                              unsigned token_blocks, bool overlap, CUstream stream, void **arguments) {
-  if (!overlap)
-    return driver->cuLaunchKernel(function, (unsigned)path->blocks, token_blocks, 1, (unsigned)path->threads, 1, 1,
-                                  (unsigned)path->shared, stream, arguments, NULL);
-  struct jit_launch_attribute attribute = {.id = JIT_CUDA_LAUNCH_PROGRAMMATIC, .value = {0, 1}};
+/* What is launched, and with which attributes: to overlap with the kernel before, and with weights that leave the
+ * second-level cache first, since nobody reads them again soon. */
+static CUresult launch_kernel(const struct jit_driver *driver, const struct jit_device *device,
+                              const struct jit_kernel *kernel, int index, const struct jit_gemm *gemm, CUstream stream,
+                              void **arguments) {
+  const struct jit_path *path = &kernel->plan.paths[index];
+  unsigned token_blocks = (unsigned)((gemm->tokens + path->tokens - 1) / path->tokens);
+  if (!driver->has_libraries)
+    return driver->cuLaunchKernel(kernel->functions[index], (unsigned)path->blocks, token_blocks, 1,
+                                  (unsigned)path->threads, 1, 1, (unsigned)path->shared, stream, arguments, NULL);
+  size_t weight_bytes = (size_t)gemm->n * (size_t)gemm->k * sizeof(uint16_t);
+  struct jit_launch_attribute attributes[2];
   struct jit_launch_config config = {.grid = {(unsigned)path->blocks, token_blocks, 1},
                                      .block = {(unsigned)path->threads, 1, 1},
                                      .shared_bytes = (unsigned)path->shared,
                                      .stream = stream,
-                                     .attributes = &attribute,
-                                     .attribute_count = 1};
-  return driver->cuLaunchKernelEx(&config, function, arguments, NULL);
+                                     .attributes = attributes};
+  if (device->window_bytes > 0)
+    attributes[config.attribute_count++] = (struct jit_launch_attribute){
+        .id = JIT_CUDA_LAUNCH_WINDOW,
+        .value.window = {.base = gemm->w,
+                         .bytes = weight_bytes < device->window_bytes ? weight_bytes : device->window_bytes,
+                         .hit_ratio = 1,
+                         .hit = JIT_CUDA_ACCESS_STREAMING,
+                         .miss = JIT_CUDA_ACCESS_NORMAL}};
+  if (kernel->key.pdl)
+    attributes[config.attribute_count++] =
+        (struct jit_launch_attribute){.id = JIT_CUDA_LAUNCH_PROGRAMMATIC, .value.number = 1};
+  return driver->cuLaunchKernelEx(&config, kernel->functions[index], arguments, NULL);
 }
 
 static sgl_jit_status launch_path(const struct jit_driver *driver, const struct jit_device *device,
                                   const struct jit_kernel *kernel, const struct jit_gemm *gemm, int modes, void *stream,
                                   struct jit_message m) {
   int index = path_for(&kernel->plan, gemm->tokens, modes & JIT_MODE_INVARIANT);
-  const struct jit_path *path = &kernel->plan.paths[index];
-  bool overlap = modes & JIT_MODE_PDL && device->major >= PDL_MIN_MAJOR && driver->has_libraries;
-  int token_count = gemm->tokens, block_tokens = path->tokens;
-  int launch = !overlap ? 0 : modes & JIT_MODE_EARLY ? LAUNCH_OVERLAPS | LAUNCH_EARLY : LAUNCH_OVERLAPS;
+  int token_count = gemm->tokens, block_tokens = kernel->plan.paths[index].tokens;
   void *output = gemm->output;
   const void *a = gemm->a, *w = gemm->w;
-  void *arguments[] = {&output, &a, &w, &token_count, &block_tokens, &launch};
-  CUresult error =
-      launch_kernel(driver, kernel->functions[index], path, (unsigned)((token_count + path->tokens - 1) / path->tokens),
-                    overlap, stream, arguments);
+  void *arguments[] = {&output, &a, &w, &token_count, &block_tokens};
+  CUresult error = launch_kernel(driver, device, kernel, index, gemm, stream, arguments);
   if (error)
     return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
                     "the driver refused the launch, or an earlier error surfaced: %s",
@@ -67,6 +75,8 @@ static inline sgl_jit_status find_kernel(const struct jit_place *place, const st
                                          const struct jit_kernel **kernel, struct jit_message m) {
   struct jit_kernel_key key = {
       .op = gemm->op, .n = gemm->n, .k = gemm->k, .output_f32 = gemm->output_f32, .device = gemm->device};
+  if (place->driver->has_libraries) /* cuLaunchKernelEx came with them */
+    key.pdl = jit_pdl_on(place->device->major * 10 + place->device->minor);
   if (!place->driver->has_libraries)
     place->driver->cuCtxGetCurrent(&key.context);
   return jit_kernel(place->driver, place->device, &key, asked, kernel, m);

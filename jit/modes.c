@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { UNSET = -2, BAD = -1 };
+enum { PDL_SINCE = 90 }; /* programmatic dependent launch came with compute capability 9.0 */
 
 atomic_int jit_modes_word; /* 0: the environment is not read yet */
 
@@ -54,6 +55,10 @@ sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_s
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "there is no mode %d", (int)mode);
   change(JIT_MODE_PDL | JIT_MODE_EARLY | JIT_MODE_BAD_PREFETCH, bits[mode]);
   return SGL_JIT_OK;
+}
+
+sgl_jit_pdl jit_pdl_on(int capability) {
+  return capability < PDL_SINCE ? SGL_JIT_PDL_OFF : sgl_jit_get_pdl();
 }
 
 sgl_jit_pdl sgl_jit_get_pdl(void) {

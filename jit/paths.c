@@ -5,13 +5,14 @@
 #include <stdio.h>
 
 enum {
-  FMA_WARPS = 14,       /* at most; 448 threads divide 7168 values evenly */
+  DOT_WARPS = 14,       /* at most; 2 rounds of 14 warps x 256 values make 7168 */
   FUSED_A_TILE = 16,    /* 2112 columns make 132 tiles, one for each multiprocessor */
+  FUSED_A_WARPS = 4,    /* at most, each with many units under way */
+  FUSED_A_DEPTH = 9,    /* units under way for each warp: 4 x 2 KB x 9 of weights for a block */
+  FUSED_A_DEPTH_32 = 8, /* the same for 32 tokens a block, which leave less room */
   ROUTER_TILE = 32,     /* fewer re-reads of the tokens than with 16 */
   ROUTER_CLUSTER = 8,   /* the most that every device with clusters has */
-  TENSOR_WARPS = 8,     /* at most */
-  FUSED_A_DEPTH = 5,    /* units under way for each warp: 8 x 2 KB x 5 of weights for a block */
-  FUSED_A_DEPTH_32 = 3, /* the same for 32 tokens a block, which leave less room */
+  ROUTER_WARPS = 8,     /* at most */
   MOST_TOKENS = 64,     /* of a call */
   UNIT_LINE = 128,      /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
   CLUSTERS_SINCE = 90,  /* compute capability */
@@ -52,20 +53,20 @@ static void define(struct jit_plan *plan, const char *name, int value) {
   snprintf(plan->options[plan->option_count++], sizeof plan->options[0], "-D%s=%d", name, value);
 }
 
-/* Experts of a block: so many that the 132 multiprocessors of an H100 or H200 have one block each, at most 4. */
-static int fma_rows(int n) {
-  if (n <= 132)
-    return 1;
-  if (n <= 264)
-    return 2;
-  return n <= 396 && n % 3 == 0 ? 3 : 4;
+/* Experts of a block of dot products. One token: fewer blocks that read it, 86 of 132 multiprocessors are enough for
+ * 256 experts. Two tokens: two, so that the sums stay short. */
+static int dot_rows(int n, int tokens) {
+  if (n > 384)
+    return 4;
+  return tokens == 1 && n > 128 ? 3 : 2;
 }
 
-static void add_fma(struct jit_plan *plan, const char *entry, int n, int tokens, int rows, int warps) {
+static void add_dot(struct jit_plan *plan, const char *entry, int n, int tokens, int warps) {
+  int rows = dot_rows(n, tokens);
   plan->paths[plan->path_count++] = (struct jit_path){.entry = entry,
                                                       .tokens = tokens,
                                                       .most = tokens,
-                                                      .blocks = n / rows,
+                                                      .blocks = (n + rows - 1) / rows,
                                                       .threads = warps * 32,
                                                       .shared = tokens * rows * ((warps + 3) / 4 * 4) * 4};
 }
@@ -80,7 +81,7 @@ static struct tensor tensor_for(enum jit_op op, int n, int k, int capability) {
   if (op == JIT_ROUTER && capability >= CLUSTERS_SINCE)
     t.cluster = k / 64 % ROUTER_CLUSTER == 0 ? ROUTER_CLUSTER : 4; /* k is a multiple of 256 */
   int units = k / 64 / t.cluster;
-  t.warps = warps_for(units, TENSOR_WARPS);
+  t.warps = warps_for(units, op == JIT_ROUTER ? ROUTER_WARPS : FUSED_A_WARPS);
   t.units = (units + t.warps - 1) / t.warps;
   return t;
 }
@@ -117,7 +118,8 @@ static int depth_for(const struct tensor *t, int tokens, int most, int shared_li
   return depth;
 }
 
-void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int shared_limit, struct jit_plan *plan) {
+void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, int capability, int shared_limit,
+              struct jit_plan *plan) {
   *plan = (struct jit_plan){0};
   struct tensor t = tensor_for(op, n, k, capability);
   define(plan, "N", n);
@@ -126,13 +128,14 @@ void jit_plan(enum jit_op op, int n, int k, bool output_f32, int capability, int
   define(plan, "CLUSTER", t.cluster);
   define(plan, "WARPS", t.warps);
   define(plan, "OUTPUT_F32", output_f32);
+  define(plan, "PDL", (int)pdl);
   if (op == JIT_ROUTER) {
-    int rows = fma_rows(n);
-    int warps = warps_for(k / 256, rows < 3 ? FMA_WARPS : 2 * FMA_WARPS); /* a warp loads 32 x 8 values at a time */
-    define(plan, "ROWS", rows);
-    define(plan, "FMA_WARPS", warps);
-    add_fma(plan, "router_1", n, 1, rows, warps);
-    add_fma(plan, "router_2", n, 2, rows, warps);
+    int warps = warps_for(k / 256, DOT_WARPS);
+    define(plan, "DOT_WARPS", warps);
+    define(plan, "ROWS_1", dot_rows(n, 1));
+    define(plan, "ROWS_2", dot_rows(n, 2));
+    add_dot(plan, "router_1", n, 1, warps);
+    add_dot(plan, "router_2", n, 2, warps);
     int depth = depth_for(&t, 16, t.units, shared_limit);
     define(plan, "DEPTH_16", depth);
     for (int tokens = 16; depth > 0 && tokens <= MOST_TOKENS; tokens *= 2)

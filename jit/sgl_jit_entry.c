@@ -64,7 +64,7 @@ static bool check_image(const struct jit_image *image, const struct tool_entry *
   struct jit_plan plan;
   struct jit_target target;
   snprintf(target.name, sizeof target.name, "%s", entry->target);
-  jit_spec_plan(&entry->spec, &target, &plan);
+  jit_spec_plan(&entry->spec, &target, SGL_JIT_PDL_OFF, &plan); /* entry points are the same in all modes */
   if (strncmp(entry->target, "compute_", 8) == 0)
     return check_ptx(image, &plan, why, size);
   elf_version(EV_CURRENT);
@@ -92,7 +92,10 @@ static void read_key(const struct jit_entry *content, struct tool_entry *entry) 
   entry->spec = spec;
   snprintf(entry->target, sizeof entry->target, "%s", target);
   snprintf(named.name, sizeof named.name, "%s", target);
-  if (strcmp(jit_cache_key(&spec, &named).text, content->key) != 0) {
+  bool known = false;
+  for (int pdl = SGL_JIT_PDL_OFF; pdl <= SGL_JIT_PDL_NO_PREFETCH && !known; pdl++)
+    known = strcmp(jit_cache_key(&spec, &named, (sgl_jit_pdl)pdl).text, content->key) == 0;
+  if (!known) {
     entry->state = STATE_OTHER;
     snprintf(entry->reason, sizeof entry->reason, "made by a version of the library with other kernels");
   } else if (!check_image(&content->image, entry, entry->reason, sizeof entry->reason)) {

@@ -316,7 +316,8 @@ static bool write_all(const struct jobs *jobs, struct packed *packed, const char
   for (size_t i = 0; good && i < jobs->count; i++) {
     size_t size;
     struct jit_entry_name name;
-    struct jit_cache_key key = jit_cache_key(jobs->list[i].spec, &jobs->list[i].target);
+    struct jit_cache_key key = jit_cache_key(jobs->list[i].spec, &jobs->list[i].target,
+                                             jit_pdl_on(jit_target_capability(jobs->list[i].target.name)));
     char *content = jit_entry_encode(key.text, &packed->images[i], &size);
     jit_entry_name(key.text, &name);
     errno = ENOMEM;

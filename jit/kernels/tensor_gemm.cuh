@@ -1,19 +1,21 @@
 // output[m, n] = sum over k of activations[m, k] * weights[n, k], all packed row-major, on the tensor cores.
 //
 // The CLUSTER blocks of a tile share K. A block computes its part of TILE columns of the output for up to block_tokens
-// tokens, the weights as the 16-row operand; its warps share the block's part of K in units of 64. A warp copies its own
-// units of weights and tokens into a ring of its own, whole lines of 128 bytes at a time (half lines cost an H200 a
-// seventh of its bandwidth), and reads them back as the tensor core wants them. No warp waits for another before the sums are added up, in
-// the order of the warps, and then of the blocks, each of which owns the tokens m with m % CLUSTER == its rank.
+// tokens, the weights as the 16-row operand; its warps share the block's part of K in units of 64. A warp copies its
+// own units of weights and tokens into rings of its own, whole lines of 128 bytes at a time (half lines cost an H200 a
+// seventh of its bandwidth), and reads them back as the tensor core wants them. No warp waits for another before the
+// sums are added up, those of the warps, and then those of the blocks, each of which owns the tokens m with m % CLUSTER
+// == its rank.
 //
-// Where a warp's units all lie in the ring at once, a block takes tokens in passes of TOKENS over them. Otherwise it has
-// one pass, and more tokens take more blocks.
+// Where a warp's units all lie in the ring at once, a block takes tokens in passes of TOKENS over them. Otherwise it
+// has one pass, and more tokens take more blocks.
 //
 // Each output is summed in one fixed order that depends on K, CLUSTER and WARPS only: the result of a token does not
 // change with the number of tokens, nor from run to run.
 //
-// Set by the compile options (jit/paths.c): N, K, TILE, CLUSTER (divides K / 64), WARPS, OUTPUT_F32 (else bf16), and
-// DEPTH_TOKENS, the units under way. Loops are unrolled only where it was measured to pay: compiling takes time too.
+// Set by the compile options (jit/paths.c): N, K, TILE, CLUSTER (divides K / 64), WARPS, OUTPUT_F32 (else bf16), PDL
+// (device.cuh), and DEPTH_TOKENS, the units under way. Loops are unrolled only where it was measured to pay: compiling
+// takes time too.
 #pragma once
 #include <device.cuh>
 
@@ -35,41 +37,36 @@ constexpr int LINE = 128;                                // bytes: 64 k of a row
 constexpr int TENSOR_THREADS = WARPS * 32;
 constexpr unsigned QUADS = TILE / 4;
 constexpr bool SHORT_SUMS = OUTPUT_F32 && UNITS > 2; // long sums inside the tensor core lose more than float32 does
-#ifndef UNR
-#define UNR (UNITS <= 2 ? UNITS : 1)
-#endif
-constexpr int UNROLL = UNR; // how often a loop over the units is unrolled
 
 // Whether the block has the warp's unit u: where the units do not divide evenly, the last ones are missing.
 __device__ __forceinline__ bool has_unit(int u, unsigned warp) {
-  return u < (BLOCK_UNITS % WARPS == 0 ? UNITS : UNITS - 1) || u * WARPS + warp < BLOCK_UNITS;
+  return BLOCK_UNITS % WARPS == 0 || u < UNITS - 1 || u * WARPS + warp < BLOCK_UNITS;
 }
 
-// Where a warp keeps its partial sums: a token has TILE floats in a row, in blocks of eight columns, which are exchanged
-// so that the stores of a warp go to 32 banks.
+// Where a warp keeps its partial sums: a token has TILE floats in a row, in blocks of eight columns, which are
+// exchanged so that the stores of a warp go to 32 banks.
 __device__ __forceinline__ unsigned sum_place(unsigned token, unsigned block, unsigned column) {
   return token * TILE + (block ^ token / 2 % (TILE / 8)) * 8 + column;
 }
 
-// COUNT copies of four lines each, from the I-th one on; `to` and `odd` are the places of even and odd ones, `lines` the
-// first line that is not there, counted from this lane's. A template and not a loop: then what is added to an address is
-// a constant, and compiles faster.
+// COUNT copies of four lines each, from the I-th one on; `even` and `odd` are the places of even and odd ones, `lines`
+// the first line that is not there, counted from this lane's. A template and not a loop: then what is added to an
+// address is a constant, and compiles faster.
 template <int COUNT, int I = 0>
-__device__ __forceinline__ void copy_lines(shared_t to, shared_t odd, const vec16 *from, int lines) {
+__device__ __forceinline__ void copy_lines(shared_t even, shared_t odd, const vec16 *from, int lines) {
   if constexpr (I < COUNT) {
     if (4 * I < lines)
-      copy16<4 * I * K * 2>((I % 2 ? odd : to) + 4 * I * LINE, from);
-    copy_lines<COUNT, I + 1>(to, odd, from, lines);
+      copy16<4 * I * K * 2>((I % 2 ? odd : even) + 4 * I * LINE, from);
+    copy_lines<COUNT, I + 1>(even, odd, from, lines);
   }
 }
 
 // The sum of COUNT quads, `distance` bytes apart: those with even and with odd numbers in their order, then both.
-template <int COUNT>
-__device__ __forceinline__ quad ordered_sum(const unsigned char *first, int distance) {
+template <int COUNT> __device__ __forceinline__ quad ordered_sum(shared_t first, int distance) {
   quad sum[2] = {};
 #pragma unroll
   for (int i = 0; i < COUNT; i++) {
-    const quad part = *reinterpret_cast<const quad *>(first + i * distance);
+    const quad part = load_shared4(first + i * distance);
 #pragma unroll
     for (int j = 0; j < 4; j++)
       sum[i % 2].f[j] += part.f[j];
@@ -82,151 +79,168 @@ __device__ __forceinline__ quad ordered_sum(const unsigned char *first, int dist
 
 template <int TOKENS, int DEPTH>
 __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activations, const bf16 *weights, int tokens,
-                                            int block_tokens, int launch) {
+                                            int block_tokens) {
   constexpr bool RESIDENT = DEPTH >= UNITS;
   constexpr int SLOTS = RESIDENT ? UNITS : DEPTH + 1;
   constexpr int GROUPS = TOKENS / 8, BLOCKS16 = TILE / 16;
-  constexpr int FILL = TOKENS <= 16 ? DEPTH : 1; // how often the first loop is unrolled
-  const int slot_bytes = (TILE + (RESIDENT ? block_tokens : TOKENS)) * LINE;
-  const int ring_bytes = SLOTS * slot_bytes;
-  unsigned char *shared = block_shared(); // a ring for each warp; with a cluster, received sums and their barrier
+  constexpr int SHORT = TOKENS <= 16 ? DEPTH : 1; // how often the loops over the units under way are unrolled
+  const int token_bytes = (RESIDENT ? block_tokens : TOKENS) * LINE; // of a slot; one of weights has TILE lines
+  const int ring_bytes = SLOTS * (TILE * LINE + token_bytes);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned line = lane / 8, piece = lane % 8; // the lane's place in a copy: four lines
   const unsigned rank = blockIdx.x % CLUSTER, row0 = blockIdx.x / CLUSTER * TILE;
   const unsigned k0 = rank * (K / CLUSTER) + warp * 64 + piece * 8; // of the lane's first copies
   const int rows = N % TILE == 0 ? TILE : N - row0 - line; // what lies in the ring past the last row is never stored
   const vec16 *weight = reinterpret_cast<const vec16 *>(weights + (static_cast<size_t>(row0 + line) * K + k0));
-  const shared_t ring = shared_address(shared) + warp * ring_bytes;
+  const shared_t shared =
+      shared_address(block_shared()); // the warps' rings; with a cluster, received sums and their barrier
+  const shared_t ring = shared + warp * ring_bytes, tokens_ring = ring + SLOTS * TILE * LINE;
   // The pieces of a line are exchanged by its number modulo 8, so that the reads of eight lines go to 32 banks.
-  const shared_t even = ring + line * LINE + (piece ^ line) * 16, odd = ring + line * LINE + (piece ^ (line + 4)) * 16;
+  const int even = line * LINE + (piece ^ line) * 16, odd = line * LINE + (piece ^ (line + 4)) * 16;
 
-  // A slot is named by where it begins in the ring.
   auto copy_weights = [&](int u, int slot) {
-    copy_lines<TILE / 4>(even + slot, odd + slot, weight + u * (WARPS * 8), has_unit(u, warp) ? rows : 0);
+    copy_lines<TILE / 4>(ring + slot * (TILE * LINE) + even, ring + slot * (TILE * LINE) + odd,
+                         weight + u * (WARPS * 8), has_unit(u, warp) ? rows : 0);
   };
-  if (launch == LAUNCH_OVERLAPS)
+  if (PDL == 2)
     wait_for_previous();
   copy_weights(0, 0); // nothing else before: all that follows is later by as much
-  if (launch & LAUNCH_EARLY) {
+  if (PDL == 1) {
     if (DEPTH > 1)
-      copy_weights(1, slot_bytes);
+      copy_weights(1, 1);
     wait_for_previous();
   }
 
   const unsigned token0 = blockIdx.y * block_tokens;
   tokens = tokens - token0 < block_tokens ? tokens - token0 : block_tokens;
-  const vec16 *activation = reinterpret_cast<const vec16 *>(activations + (static_cast<size_t>(token0 + line) * K + k0));
+  const vec16 *activation =
+      reinterpret_cast<const vec16 *>(activations + (static_cast<size_t>(token0 + line) * K + k0));
   output += static_cast<size_t>(token0) * N + row0;
 
-  auto copy_activations = [&](int u, int slot) {
+  auto copy_tokens = [&](int u, int slot) {
+    const shared_t to = tokens_ring + slot * token_bytes;
 #pragma unroll 1
     for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS)
-      copy_lines<TOKENS / 4>(even + slot + (TILE + pass) * LINE, odd + slot + (TILE + pass) * LINE,
+      copy_lines<TOKENS / 4>(to + pass * LINE + even, to + pass * LINE + odd,
                              activation + pass * (K / 8) + u * (WARPS * 8),
                              has_unit(u, warp) ? tokens - pass - static_cast<int>(line) : 0);
   };
-  auto next = [&](int slot) { return slot == (SLOTS - 1) * slot_bytes ? 0 : slot + slot_bytes; };
-
-#pragma unroll FILL
+#pragma unroll SHORT
   for (int u = 0; u < DEPTH; u++) {
-    if (u > 1 || (u == 1 && !(launch & LAUNCH_EARLY)))
-      copy_weights(u, u * slot_bytes);
-    copy_activations(u, u * slot_bytes);
+    if (u > (PDL == 1)) // the first ones are under way
+      copy_weights(u, u);
+    copy_tokens(u, u);
     copies_commit();
   }
 
 #if CLUSTER > 1
   const int most_owned = (block_tokens + CLUSTER - 1) / CLUSTER;
-  float *received = reinterpret_cast<float *>(shared + WARPS * ring_bytes); // [CLUSTER][most_owned][TILE]
-  barrier_t *barrier = reinterpret_cast<barrier_t *>(received + CLUSTER * most_owned * TILE);
+  const shared_t received = shared + WARPS * ring_bytes; // floats [CLUSTER][most_owned][TILE]
+  const shared_t barrier = received + CLUSTER * most_owned * TILE * 4;
   const int columns = N - row0 < TILE ? N - row0 : TILE;
   const int owned = tokens > static_cast<int>(rank) ? (tokens - rank + CLUSTER - 1) / CLUSTER : 0;
   if (threadIdx.x == 0)
-    barrier_start(barrier, CLUSTER * owned * columns * static_cast<int>(sizeof(float)));
+    barrier_start(barrier, CLUSTER * owned * columns * 4);
   __syncwarp();
   meet_arrive();
 #endif
 
-  // What the lane names for an mma: of the weights rows 0 to 15 of two pieces, of the tokens 0 to 7 of four pieces.
-  const shared_t weight_lines = ring + lane % 16 * LINE, token_lines = ring + lane % 8 * LINE;
+  // For the end.
+  const shared_t sums = kept(shared + SLOTS * TILE * LINE);
+  const unsigned thread = kept(threadIdx.x);
+
+  // The rows that the lane names for an mma: of the weights 0 to 15 of two pieces, of the tokens 0 to 7 of four pieces.
+  const shared_t weight_row = ring + lane % 16 * LINE, token_row = tokens_ring + lane % 8 * LINE;
   const unsigned weight_piece = (lane / 16 ^ lane % 8) * 16, token_piece = (lane / 8 ^ lane % 8) * 16;
 
 #pragma unroll 1
   for (int pass = 0; pass < (RESIDENT ? tokens : 1); pass += TOKENS) {
     float sum[2][BLOCKS16][GROUPS][4] = {}; // of the halves of the units: shorter chains of dependent mma
-    int slot = 0, filled = DEPTH * slot_bytes;
-#pragma unroll UNROLL
-    for (int u = 0; u < UNITS; u++) {
-      copies_wait<DEPTH - 1>();
-      __syncwarp(); // also: all lanes are done with the slot that is filled next
-      if constexpr (!RESIDENT) {
-        copy_weights(u + DEPTH, filled);
-        copy_activations(u + DEPTH, filled);
-      }
-      copies_commit();
-      if (has_unit(u, warp)) {
-        float fresh[2][BLOCKS16][GROUPS][4] = {};
-        float(&part)[2][BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
+    int slot = 0, free_slot = DEPTH;
+
+    auto add_unit = [&](int u) {
+      if (!has_unit(u, warp))
+        return;
+      float fresh[2][BLOCKS16][GROUPS][4] = {};
+      float(&part)[2][BLOCKS16][GROUPS][4] = SHORT_SUMS ? fresh : sum;
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-          vec16 w[2][BLOCKS16]; // 16 k each
+      for (int half = 0; half < 2; half++) {
+        vec16 w[2][BLOCKS16]; // 16 k each
 #pragma unroll
-          for (int step = 0; step < 2; step++)
+        for (int step = 0; step < 2; step++)
 #pragma unroll
-            for (int b = 0; b < BLOCKS16; b++)
-              w[step][b] = load_matrices(weight_lines + slot + 16 * b * LINE + (weight_piece ^ (2 * half + step) * 32));
+          for (int b = 0; b < BLOCKS16; b++)
+            w[step][b] = load_matrices(weight_row + slot * (TILE * LINE) + 16 * b * LINE +
+                                       (weight_piece ^ (2 * half + step) * 32));
 #pragma unroll
-          for (int i = 0; i < GROUPS; i++) {
-            const vec16 a = load_matrices(token_lines + slot + (TILE + pass + 8 * i) * LINE + (token_piece ^ half * 64));
+        for (int i = 0; i < GROUPS; i++) {
+          const vec16 a =
+              load_matrices(token_row + slot * token_bytes + (pass + 8 * i) * LINE + (token_piece ^ half * 64));
 #pragma unroll
-            for (int b = 0; b < BLOCKS16; b++) {
-              mma_16x8x16(part[half][b][i], w[0][b], a.x, a.y);
-              mma_16x8x16(part[half][b][i], w[1][b], a.z, a.w);
-            }
+          for (int b = 0; b < BLOCKS16; b++) {
+            mma_16x8x16(part[half][b][i], w[0][b], a.x, a.y);
+            mma_16x8x16(part[half][b][i], w[1][b], a.z, a.w);
           }
         }
-        if (SHORT_SUMS) {
-#pragma unroll
-          for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int b = 0; b < BLOCKS16; b++)
-#pragma unroll
-              for (int i = 0; i < GROUPS; i++)
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                  sum[half][b][i][j] += part[half][b][i][j];
-        }
       }
+      if (SHORT_SUMS) {
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+          for (int b = 0; b < BLOCKS16; b++)
+#pragma unroll
+            for (int i = 0; i < GROUPS; i++)
+#pragma unroll
+              for (int j = 0; j < 4; j++)
+                sum[half][b][i][j] += part[half][b][i][j];
+      }
+    };
+    auto next = [](int s) { return s + 1 == SLOTS ? 0 : s + 1; };
+
+#pragma unroll 1
+    for (int u = 0; u < UNITS - DEPTH; u++) {
+      copies_wait<DEPTH - 1>();
+      __syncwarp(); // also: all lanes are done with the slot that is filled next
+      copy_weights(u + DEPTH, free_slot);
+      copy_tokens(u + DEPTH, free_slot);
+      copies_commit();
+      add_unit(u);
       slot = next(slot);
-      filled = next(filled);
+      free_slot = next(free_slot);
+    }
+#pragma unroll SHORT
+    for (int u = RESIDENT ? 0 : UNITS - DEPTH; u < UNITS; u++) {
+      copies_wait<DEPTH - 1>();
+      __syncwarp();
+      copies_commit(); // of nothing: the next wait has to be for the next unit
+      add_unit(u);
+      slot = next(slot);
     }
 
     __syncwarp(); // the pass's lines of the first slot are read to the end: they take its partial sums
     const unsigned g = lane / 4, q = lane % 4; // the lane's place in an mma, see device.cuh
-    float *mine = reinterpret_cast<float *>(shared + warp * ring_bytes + TILE * LINE);
 #pragma unroll
     for (int b = 0; b < BLOCKS16; b++)
 #pragma unroll
       for (int i = 0; i < GROUPS; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-          mine[(pass + 8 * i + j % 2) * TILE + sum_place(2 * q, 2 * b + j / 2, g)] =
-              sum[0][b][i][j] + sum[1][b][i][j];
+          store_shared(tokens_ring + ((pass + 8 * i + j % 2) * TILE + sum_place(2 * q, 2 * b + j / 2, g)) * 4,
+                       sum[0][b][i][j] + sum[1][b][i][j]);
   }
-  if (launch & LAUNCH_OVERLAPS)
-    let_next_start();
+  let_next_start();
 
   __syncthreads();
 #if CLUSTER > 1
   meet_wait();
 #endif
 #pragma unroll 1
-  for (unsigned i = threadIdx.x; i < tokens * QUADS; i += TENSOR_THREADS) { // four neighbouring columns of a token
+  for (unsigned i = thread; i < tokens * QUADS; i += TENSOR_THREADS) { // four neighbouring columns of a token
     const unsigned m = i / QUADS, n = i % QUADS * 4;
-    const quad f = ordered_sum<WARPS>(shared + TILE * LINE + sum_place(m, n / 8, n % 8) * sizeof(float), ring_bytes);
+    const quad f = ordered_sum<WARPS>(sums + sum_place(m, n / 8, n % 8) * 4, ring_bytes);
 #if CLUSTER > 1
-    if (n < columns)
-      push(reinterpret_cast<quad *>(received + (rank * most_owned + m / CLUSTER) * TILE + n), f, barrier, m % CLUSTER);
+    if (static_cast<int>(n) < columns)
+      push(received + ((rank * most_owned + m / CLUSTER) * TILE + n) * 4, f, barrier, m % CLUSTER);
 #else
     if (N % TILE == 0 || row0 + n < N)
       store4(output + (static_cast<size_t>(m) * N + n), f);
@@ -235,11 +249,10 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 #if CLUSTER > 1
   barrier_wait(barrier); // every block waits for all that is pushed to it: none ends before it has come
 #pragma unroll 1
-  for (unsigned i = threadIdx.x; i < owned * QUADS; i += TENSOR_THREADS) {
+  for (unsigned i = thread; i < owned * QUADS; i += TENSOR_THREADS) {
     const unsigned m = i / QUADS, n = i % QUADS * 4;
-    const quad f = ordered_sum<CLUSTER>(reinterpret_cast<const unsigned char *>(received + m * TILE + n),
-                                        most_owned * TILE * static_cast<int>(sizeof(float)));
-    if (n < columns)
+    const quad f = ordered_sum<CLUSTER>(received + (m * TILE + n) * 4, most_owned * TILE * 4);
+    if (static_cast<int>(n) < columns)
       store4(output + (static_cast<size_t>(m * CLUSTER + rank) * N + n), f);
   }
 #endif
@@ -253,7 +266,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 
 // One block a multiprocessor is enough: without the 1 the compiler saves registers and loads one after the other.
 #define TENSOR_ENTRY(NAME, TOKENS, DEPTH)                                                                              \
-  extern "C" __global__ void IN_CLUSTERS __launch_bounds__(TENSOR_THREADS, 1) NAME(                                    \
-      output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens, int launch) {      \
-    tensor_gemm<TOKENS, DEPTH>(output, activations, weights, tokens, block_tokens, launch);                            \
+  extern "C" __global__ void IN_CLUSTERS __launch_bounds__(TENSOR_THREADS, 1)                                          \
+      NAME(output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens) {             \
+    tensor_gemm<TOKENS, DEPTH>(output, activations, weights, tokens, block_tokens);                                    \
   }

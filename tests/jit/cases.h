@@ -32,7 +32,7 @@ HELPER struct gemm fused_call(int tokens, int k) {
   } while (0)
 
 HELPER int launches(void) {
-  return fakes.count("cuLaunchKernel");
+  return fakes.count("cuLaunchKernel") + fakes.count("cuLaunchKernelEx");
 }
 
 static const char *driver_name;

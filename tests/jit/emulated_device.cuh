@@ -62,7 +62,7 @@ struct block {
   long pushed, expected;     // bytes; expected is -1 before the barrier is started
   size_t arrived;            // threads that have come to the meeting
 };
-typedef void entry(void *, const void *, const void *, int, int, int);
+typedef void entry(void *, const void *, const void *, int, int);
 struct launch {
   entry *run;
   void **arguments;
@@ -101,9 +101,6 @@ static block &own_block() {
   return current->blocks[current->running / current->threads];
 }
 
-static int launch_flags() {
-  return *static_cast<int *>(current->arguments[5]);
-}
 static void require(bool condition) {
   current->wrong |= !condition;
 }
@@ -114,12 +111,12 @@ static void require_waited(const vec16 *read) {
   const size_t count = static_cast<size_t>(*static_cast<int *>(current->arguments[3])) * K;
   const bool weight =
       read && (reinterpret_cast<const bf16 *>(read) < a || reinterpret_cast<const bf16 *>(read) >= a + count);
-  require(own_fiber().waited || !(launch_flags() & 1) || (weight && launch_flags() & 2));
+  require(own_fiber().waited || PDL == 0 || (PDL == 1 && weight));
 }
 
 static void thread_main() {
   void **p = current->arguments;
-  current->run(*(void **)p[0], *(const void **)p[1], *(const void **)p[2], *(int *)p[3], *(int *)p[4], *(int *)p[5]);
+  current->run(*(void **)p[0], *(const void **)p[1], *(const void **)p[2], *(int *)p[3], *(int *)p[4]);
   require_waited(nullptr);
   current->fibers[current->running].state = DONE;
 }
@@ -265,6 +262,18 @@ typedef unsigned char *shared_t;
 static inline shared_t shared_address(void *p) {
   return static_cast<unsigned char *>(p);
 }
+static inline void store_shared(shared_t to, float f) {
+  memcpy(to, &f, sizeof f);
+}
+static inline quad load_shared4(shared_t from) {
+  emulator::require(reinterpret_cast<uintptr_t>(from) % 16 == 0);
+  quad q;
+  memcpy(q.f, from, sizeof q.f);
+  return q;
+}
+template <typename T> static inline T kept(T value) {
+  return value;
+}
 template <int BYTES> static inline void copy16(shared_t to, const vec16 *from) {
   from += BYTES / static_cast<int>(sizeof *from);
   emulator::require_waited(from);
@@ -283,7 +292,6 @@ template <int LEFT> static inline void copies_wait() {
   }
 }
 
-constexpr int LAUNCH_OVERLAPS = 1, LAUNCH_EARLY = 2;
 static inline void wait_for_previous() {
   emulator::own_fiber().waited = true;
 }
@@ -291,11 +299,10 @@ static inline void let_next_start() {
   emulator::require_waited(nullptr);
 }
 
-typedef unsigned long long barrier_t;
-static inline void barrier_start(barrier_t *, int bytes) {
+static inline void barrier_start(shared_t, int bytes) {
   emulator::own_block().expected = bytes;
 }
-static inline void barrier_wait(barrier_t *) {
+static inline void barrier_wait(shared_t) {
   emulator::wait(emulator::AT_PUSHES);
 }
 static inline void meet_arrive() {
@@ -305,7 +312,7 @@ static inline void meet_wait() {
   emulator::wait(emulator::AT_CLUSTER_BARRIER);
   emulator::own_fiber().met = true;
 }
-static inline void push(quad *to, const quad &value, barrier_t *, int rank) {
+static inline void push(shared_t to, const quad &value, shared_t, int rank) {
   emulator::block &own = emulator::own_block(), &other = emulator::current->blocks[rank];
   emulator::require(emulator::own_fiber().met && other.expected >= 0);
   memcpy(other.shared.data() + (reinterpret_cast<vec16 *>(to) - own.shared.data()), &value, sizeof value);
@@ -319,12 +326,6 @@ static inline vec16 load_weight(const vec16 *p) {
 static inline vec16 load_activation(const vec16 *p) {
   emulator::require_waited(p);
   return *p;
-}
-static inline float bf16_low(unsigned pair) {
-  return __uint_as_float(pair << 16);
-}
-static inline float bf16_high(unsigned pair) {
-  return __uint_as_float(pair & 0xffff0000u);
 }
 static inline bf16 to_bf16(float f) {
   uint32_t bits;
@@ -343,14 +344,11 @@ static inline void store4(bf16 *to, const quad &q) {
     to[i] = to_bf16(q.f[i]);
 }
 
-static inline float warp_sum(float f) {
-  for (unsigned distance = 16; distance; distance /= 2) {
-    emulator::exchange &w = emulator::next_exchange();
-    w.value[threadIdx.x % 32] = f;
-    emulator::wait(emulator::AT_WARP_BARRIER);
-    f += w.value[threadIdx.x % 32 ^ distance];
-  }
-  return f;
+static inline float from_lane_xor(float f, int mask) {
+  emulator::exchange &w = emulator::next_exchange();
+  w.value[threadIdx.x % 32] = f;
+  emulator::wait(emulator::AT_WARP_BARRIER);
+  return w.value[threadIdx.x % 32 ^ static_cast<unsigned>(mask)];
 }
 
 // From the tables of the PTX ISA (ldmatrix .x4).
@@ -378,7 +376,8 @@ static inline void mma_16x8x16(float (&c)[4], const vec16 &operand, unsigned b0,
     for (unsigned k = 0; k < 16; k++) {
       const unsigned from_a = w.a[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2];
       const unsigned from_b = w.b[column * 4 + k % 8 / 2][k / 8];
-      sum += (double)(k % 2 ? bf16_high(from_a) : bf16_low(from_a)) * (k % 2 ? bf16_high(from_b) : bf16_low(from_b));
+      const unsigned shift = k % 2 ? 0 : 16; // the even column is the lower half
+      sum += (double)__uint_as_float(from_a << shift & 0xffff0000u) * __uint_as_float(from_b << shift & 0xffff0000u);
     }
     c[i] = (float)sum;
   }

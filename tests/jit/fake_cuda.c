@@ -14,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT struct fake_cuda fake_cuda = {
-    .version = 13000, .device_count = 2, .major = 9, .minor = 0, .shared_optin = 232448};
+    .version = 13000, .device_count = 2, .major = 9, .minor = 0, .shared_optin = 232448, .window_bytes = 134217728};
 
 enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201 };
 enum {
@@ -153,8 +153,12 @@ DRIVER(cuDeviceGet, int *device, int ordinal) {
 
 DRIVER(cuDeviceGetAttribute, int *value, int attribute, int device) {
   record("cuDeviceGetAttribute");
-  *value = attribute == 75 ? fake_cuda.major : attribute == 76 ? fake_cuda.minor : fake_cuda.shared_optin;
-  return device >= 10 && (attribute == 75 || attribute == 76 || attribute == 97) ? 0 : INVALID_VALUE;
+  *value = attribute == 75    ? fake_cuda.major
+           : attribute == 76  ? fake_cuda.minor
+           : attribute == 109 ? fake_cuda.window_bytes
+                              : fake_cuda.shared_optin;
+  return device >= 10 && (attribute == 75 || attribute == 76 || attribute == 97 || attribute == 109) ? 0
+                                                                                                     : INVALID_VALUE;
 }
 
 DRIVER(cuDevicePrimaryCtxRetain, struct context **context, int device) {
@@ -350,7 +354,7 @@ DRIVER(cuKernelSetAttribute, int attribute, int value, struct function *kernel, 
 #endif
 
 static int launch(struct function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                  void *stream, int overlap, void **arguments) {
+                  void *stream, int overlap, const void *streamed, size_t streamed_bytes, void **arguments) {
   if (!current())
     return INVALID_CONTEXT;
   if (f->context && f->context != current())
@@ -366,7 +370,8 @@ static int launch(struct function *f, const unsigned grid[3], const unsigned blo
   fake_cuda.shared_bytes = shared_bytes;
   fake_cuda.stream = stream;
   fake_cuda.overlap = overlap;
-  fake_cuda.argument = *(int *)arguments[5];
+  fake_cuda.streamed = streamed;
+  fake_cuda.streamed_bytes = streamed_bytes;
   memcpy(fake_cuda.entry, f->name, sizeof f->name);
   pthread_mutex_unlock(&lock);
   if (fake_cuda.launch_error)
@@ -381,24 +386,50 @@ DRIVER(cuLaunchKernel, struct function *f, unsigned grid_x, unsigned grid_y, uns
   record("cuLaunchKernel");
   return extra ? INVALID_VALUE
                : launch(f, (unsigned[]){grid_x, grid_y, grid_z}, (unsigned[]){block_x, block_y, block_z}, shared_bytes,
-                        stream, 0, arguments);
+                        stream, 0, NULL, 0, arguments);
 }
 
 #ifndef FAKE_CUDA_11
-/* CUlaunchConfig of cuda.h, as this library fills it in: one attribute, of programmatic stream serialization (6). */
+/* CUlaunchConfig of cuda.h, as this library fills it in: an access policy window (1) that streams, programmatic stream
+ * serialization (6), or both. */
 struct launch_config {
   unsigned grid[3], block[3], shared_bytes;
   void *stream;
   struct {
-    int id, pad, value[16];
+    int id, pad;
+    union {
+      char size[64];
+      int number;
+      struct {
+        const void *base;
+        size_t bytes;
+        float hit_ratio;
+        int hit, miss;
+      } window;
+    } value;
   } * attributes;
   unsigned attribute_count;
 };
 
 DRIVER(cuLaunchKernelEx, const struct launch_config *c, struct function *f, void **arguments, void **extra) {
+  const void *streamed = NULL;
+  size_t streamed_bytes = 0;
+  int overlap = 0;
   record("cuLaunchKernelEx");
-  if (extra || c->attribute_count != 1 || c->attributes->id != 6 || c->attributes->value[0] != 1)
+  if (extra)
     return INVALID_VALUE;
-  return launch(f, c->grid, c->block, c->shared_bytes, c->stream, 1, arguments);
+  for (unsigned i = 0; i < c->attribute_count; i++) {
+    if (c->attributes[i].id == 1 && !streamed && c->attributes[i].value.window.hit_ratio == 1 &&
+        c->attributes[i].value.window.hit == 1 && c->attributes[i].value.window.miss == 0 &&
+        c->attributes[i].value.window.bytes <= (size_t)fake_cuda.window_bytes) {
+      streamed = c->attributes[i].value.window.base;
+      streamed_bytes = c->attributes[i].value.window.bytes;
+    } else if (c->attributes[i].id == 6 && !overlap && c->attributes[i].value.number == 1) {
+      overlap = 1;
+    } else {
+      return INVALID_VALUE;
+    }
+  }
+  return launch(f, c->grid, c->block, c->shared_bytes, c->stream, overlap, streamed, streamed_bytes, arguments);
 }
 #endif

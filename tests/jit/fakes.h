@@ -5,6 +5,7 @@
 #define SGL_TESTS_FAKES_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 enum { FAKE_DEVICES = 20 };
 
@@ -13,6 +14,7 @@ struct fake_cuda {
   int device_count; /* 2 */
   int major, minor; /* 9.0 */
   int shared_optin; /* 232448 */
+  int window_bytes; /* 134217728: what a launch can tell the cache about; 0: nothing */
   int refuse_load;  /* loading code fails with error 900: 1 unless this thread's capture mode is relaxed, 2 always */
   _Atomic int init_error; /* what these calls return; 0: they work */
   _Atomic int retain_error, load_error, function_error, attribute_error, launch_error, copy_error;
@@ -23,8 +25,9 @@ struct fake_cuda {
   unsigned grid[3], block[3], shared_bytes;
   void *stream;
   char entry[64];
-  int overlap;  /* it may start before the kernel before it ends */
-  int argument; /* the kernel's last one: 0, 1 overlaps, 3 and weights may be fetched before that */
+  int overlap;           /* it may start before the kernel before it ends */
+  const void *streamed;  /* what leaves the cache first: from here on ... */
+  size_t streamed_bytes; /* ... so many bytes; 0: nothing */
 };
 
 struct fake_nvrtc {

@@ -166,7 +166,7 @@ static void compile_all(enum jit_op op) {
         struct jit_message m = {text, sizeof text, NULL};
         struct jit_plan plan;
         struct jit_image image = {NULL, 0};
-        jit_plan(op, shapes[s].n, shapes[s].k, shapes[s].f32, devices[d].major * 10 + devices[d].minor,
+        jit_plan(op, shapes[s].n, shapes[s].k, shapes[s].f32, SGL_JIT_PDL_OFF, devices[d].major * 10 + devices[d].minor,
                  devices[d].shared_bytes, &plan);
         CU_ASSERT_EQUAL(jit_shared_limit(devices[d].major * 10 + devices[d].minor), devices[d].shared_bytes);
         sgl_jit_status status = jit_compile(c, op, &plan, &target, &image, m);
@@ -200,7 +200,7 @@ static void unknown_devices(void) {
   struct jit_plan plan;
   struct jit_image image;
   char text[512] = "";
-  jit_plan(JIT_ROUTER, 256, 7168, true, 90, jit_shared_limit(90), &plan);
+  jit_plan(JIT_ROUTER, 256, 7168, true, SGL_JIT_PDL_OFF, 90, jit_shared_limit(90), &plan);
   sgl_jit_status status =
       jit_compile(c, JIT_ROUTER, &plan, &ptx, &image, (struct jit_message){text, sizeof text, NULL});
   if (status != SGL_JIT_OK)
@@ -210,44 +210,59 @@ static void unknown_devices(void) {
   free(image.data);
 }
 
-/* Where the first instruction with an opcode stands in an entry's machine code, -1: nowhere. From 8.0 to 12.0 an
- * instruction has 16 bytes, the opcode in the lowest 12 bits. */
-static long first_instruction(const struct cubin *c, const char *entry, unsigned opcode) {
+/* How often an opcode stands in an entry's machine code before the first `end`, or, without that one, in all of it.
+ * From 8.0 to 12.0 an instruction has 16 bytes, the opcode in the lowest 12 bits. */
+static int instructions(const struct cubin *c, const char *entry, unsigned opcode, unsigned end) {
   char name[64];
+  int count = 0;
   snprintf(name, sizeof name, ".text.%s", entry);
   const Elf64_Shdr *code = section(c, name);
   for (size_t at = 0; code && at + 16 <= code->sh_size; at += 16) {
     const unsigned char *p = c->data + code->sh_offset + at;
-    if (((unsigned)p[0] | (unsigned)p[1] << 8) % 4096 == opcode)
-      return (long)at;
+    unsigned found = ((unsigned)p[0] | (unsigned)p[1] << 8) % 4096;
+    if (found == end)
+      return count;
+    count += found == opcode;
   }
-  return -1;
+  return count;
 }
 
-/* Launched to overlap without prefetch, the multiply-adds must not read weights before the kernel before has ended: no
- * load from global memory may be moved above the first wait for it. */
-static void nothing_read_before_the_wait(void) {
-  enum { LDG = 0x981, ACQBULK = 0x82e }; /* as nvdisasm names them; the second is griddepcontrol.wait */
+/* What an entry reads before it waits for the kernel before: nothing without prefetch, with it the first weights. Not
+ * launched to overlap, there is no instruction for it at all. */
+static void reads_before_the_wait(void) {
+  enum { LDG = 0x981, LDGSTS = 0xfae, ACQBULK = 0x82e, PREEXIT = 0x82d, NEVER = 4096 }; /* as nvdisasm names them */
   const struct jit_compiler *c = compiler();
   if (!c)
     return;
-  static const int ks[] = {256, 2304, 7168};
-  static const char *const entries[] = {"router_1", "router_2"};
-  for (int i = 0; i < 3; i++) {
-    struct jit_target target = jit_target_for(c, 9, 0);
-    struct jit_plan plan;
-    struct jit_image image = {NULL, 0};
-    struct cubin cubin;
-    jit_plan(JIT_ROUTER, 256, ks[i], true, 90, jit_shared_limit(90), &plan);
-    CU_ASSERT_FATAL(jit_compile(c, JIT_ROUTER, &plan, &target, &image, (struct jit_message){NULL, 0, NULL}) ==
-                    SGL_JIT_OK);
-    CU_ASSERT_FATAL(open_cubin(&image, &cubin));
-    for (int e = 0; e < 2; e++) {
-      long wait = first_instruction(&cubin, entries[e], ACQBULK), load = first_instruction(&cubin, entries[e], LDG);
-      CU_ASSERT(wait >= 0);
-      CU_ASSERT(load > wait);
+  static const struct {
+    enum jit_op op;
+    int n, k;
+  } cases[] = {{JIT_ROUTER, 256, 256}, {JIT_ROUTER, 384, 2304}, {JIT_ROUTER, 256, 7168}, {JIT_FUSED_A, 2112, 7168}};
+  for (int i = 0; i < 4; i++) {
+    for (int pdl = SGL_JIT_PDL_OFF; pdl <= SGL_JIT_PDL_NO_PREFETCH; pdl++) {
+      struct jit_target target = jit_target_for(c, 9, 0);
+      struct jit_plan plan;
+      struct jit_image image = {NULL, 0};
+      struct cubin cubin;
+      jit_plan(cases[i].op, cases[i].n, cases[i].k, cases[i].op == JIT_ROUTER, (sgl_jit_pdl)pdl, 90,
+               jit_shared_limit(90), &plan);
+      CU_ASSERT_FATAL(jit_compile(c, cases[i].op, &plan, &target, &image, (struct jit_message){NULL, 0, NULL}) ==
+                      SGL_JIT_OK);
+      CU_ASSERT_FATAL(open_cubin(&image, &cubin));
+      for (int e = 0; e < plan.path_count; e++) {
+        const char *entry = plan.paths[e].entry;
+        int early = instructions(&cubin, entry, LDG, ACQBULK) + instructions(&cubin, entry, LDGSTS, ACQBULK);
+        int all = instructions(&cubin, entry, LDG, NEVER) + instructions(&cubin, entry, LDGSTS, NEVER);
+        CU_ASSERT_EQUAL(instructions(&cubin, entry, ACQBULK, NEVER), pdl != SGL_JIT_PDL_OFF);
+        CU_ASSERT_EQUAL(instructions(&cubin, entry, PREEXIT, NEVER), pdl != SGL_JIT_PDL_OFF);
+        CU_ASSERT(all > 0);
+        if (pdl == SGL_JIT_PDL_ON)
+          CU_ASSERT(early > 0 && early < all);
+        if (pdl == SGL_JIT_PDL_NO_PREFETCH)
+          CU_ASSERT_EQUAL(early, 0);
+      }
+      free(image.data);
     }
-    free(image.data);
   }
 }
 
@@ -259,7 +274,7 @@ static void refused(void) {
   struct jit_image image;
   struct jit_target target = jit_target_for(c, 9, 0);
   char text[512] = "";
-  jit_plan(JIT_ROUTER, 256, 7168, true, 90, jit_shared_limit(90), &plan);
+  jit_plan(JIT_ROUTER, 256, 7168, true, SGL_JIT_PDL_OFF, 90, jit_shared_limit(90), &plan);
   strcpy(plan.options[0], "-DN=%");
   CU_ASSERT_EQUAL(jit_compile(c, JIT_ROUTER, &plan, &target, &image, (struct jit_message){text, sizeof text, "f"}),
                   SGL_JIT_ERROR_COMPILE);
@@ -272,6 +287,6 @@ static void refused(void) {
 static const struct unit_test tests[] = {{"router", router},
                                          {"fused_a", fused_a},
                                          {"unknown_devices", unknown_devices},
-                                         {"nothing_read_before_the_wait", nothing_read_before_the_wait},
+                                         {"reads_before_the_wait", reads_before_the_wait},
                                          {"refused", refused}};
 UNIT_MAIN("jit/nvrtc", tests)

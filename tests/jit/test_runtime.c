@@ -15,7 +15,7 @@ CASE(hot_path) {
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
   UNIT_STRINGS(fakes.nvrtc->options,
                "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DTILE=16 -DCLUSTER=4 -DWARPS=1 "
-               "-DOUTPUT_F32=1 -DROWS=1 -DFMA_WARPS=1 -DDEPTH_16=1");
+               "-DOUTPUT_F32=1 -DPDL=0 -DDOT_WARPS=1 -DROWS_1=2 -DROWS_2=2 -DDEPTH_16=1");
   CU_ASSERT_EQUAL(fakes.cuda->grid[0], 4); /* a cluster of four blocks shares K */
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 1);
   CU_ASSERT_EQUAL(fakes.cuda->block[0], 32);
@@ -31,12 +31,33 @@ CASE(hot_path) {
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
 }
 
+/* The device is told which lines leave the cache first: the weights, as far as its window reaches. */
+static void streams(int window_bytes, size_t want) {
+  fakes.cuda->window_bytes = window_bytes;
+  struct gemm g = router_call();
+  WORKS(g);
+  CU_ASSERT_EQUAL(fakes.cuda->streamed_bytes, want);
+  CU_ASSERT_PTR_EQUAL(fakes.cuda->streamed, want ? g.w.data : NULL);
+}
+
+CASE(weights_are_streamed) {
+  streams(134217728, 8 * 256 * 2);
+}
+
+CASE(weights_beyond_the_window) {
+  streams(1024, 1024);
+}
+
+CASE(no_window) {
+  streams(0, 0);
+}
+
 CASE(attribute_set_once) {
   struct gemm g = fused_call(64, 7168);
-  /* 8 warps x 4 units x (16 columns + 32 tokens) x 128 bytes, and 6 units with 16 tokens: more than 48 KiB */
+  /* 4 warps x 9 units x (16 columns + 32 tokens) x 128 bytes, and 10 units with 16 tokens: more than 48 KiB */
   for (int i = 0; i < 3; i++)
     WORKS(g);
-  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 8 * 4 * 48 * 128);
+  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 4 * 9 * 48 * 128);
   CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 2); /* a path each */
   CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), 1);
 }
@@ -736,6 +757,9 @@ static void search_order(void) {
 
 static const struct unit_test tests[] = {
     {"hot_path", hot_path},
+    {"weights_are_streamed", weights_are_streamed},
+    {"weights_beyond_the_window", weights_beyond_the_window},
+    {"no_window", no_window},
     {"attribute_set_once", attribute_set_once},
     {"no_tokens", no_tokens},
     {"keeps_errno", keeps_errno},
