@@ -583,15 +583,21 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
   fputs("}\n", out);
 }
 
-/* A stub for type checkers, PEP 702: the names that this project has the kernel of, under their old signatures. */
+/* A stub for type checkers, PEP 702: the names that a route may lead to, under their old signatures. */
 static void write_python_stub(FILE *out, const struct catalog *catalog, const char *prelude) {
   (void)prelude;
   char advice[1000];
   banner(out, "# ", "");
-  fputs("from typing import Optional\n\nimport torch\nfrom typing_extensions import deprecated\n", out);
+  fputs("from typing import Any, Dict, List, Optional, Tuple, Union\n\nimport torch\nfrom typing_extensions import "
+        "deprecated\n\n"
+        "ScalarType = Any  # of sgl_kernel.scalar_type\n",
+        out);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
-    if (!shim_knows(symbol) || !symbol->python_count || !catalog_jit_route(symbol))
+    bool may_be_served = false;
+    for (unsigned r = 0; r < symbol->routes_count; r++)
+      may_be_served |= route_takes_old_calls(&symbol->routes[r]);
+    if (!shim_knows(symbol) || !symbol->python_count || !may_be_served)
       continue;
     fputs("\n@deprecated(", out);
     python_literal(out, catalog_advice(symbol, advice, sizeof advice));

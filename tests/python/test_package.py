@@ -2,7 +2,7 @@
 """The wheel, installed by pip into a clean environment and beside a real torch, next to stand-ins of sgl_kernel
 (stand_ins/). Each scenario is a process of its own. The torch is that of $SGL_TEST_TORCH, else PyPI's 2.11.0 (install_torch.py);
 where it cannot be had, the scenarios that need one are skipped. `make check-torch-matrix` runs this with others."""
-import ast, concurrent.futures, functools, os, pathlib, re, shutil, subprocess, sys, tempfile
+import ast, builtins, concurrent.futures, functools, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
@@ -11,13 +11,12 @@ STAND_INS = HERE / "stand_ins"
 IMPORT_LIMIT_MS = 10
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-python-"))
-INDUCTOR = BUILD / "tests/python/inductor"  # kept: g++ takes half a minute
 SITE, BROKEN, VENV = WORK / "site", WORK / "broken", WORK / "venv"
 
 
 def run(command, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "SLURM_", "OMPI_", "PMI_"))}
-    environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"), TORCHINDUCTOR_CACHE_DIR=str(INDUCTOR))
+    environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"), TORCHINDUCTOR_CACHE_DIR=str(WORK / "inductor"))
     try:
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=200)
     except subprocess.TimeoutExpired as e:
@@ -104,6 +103,16 @@ def wheel_itself(wheel):
     old = functions.get(("sgl_kernel_compat/old.pyi", "dsv3_router_gemm"))
     if old != (["hidden_states", "router_weights", "out_dtype"], ["deprecated('use sgl_kernel_jit.dsv3_router_gemm')"]):
         failed.append(f"old.pyi: {old}")
+    catalog = {}
+    exec((SITE / "sgl_kernel_compat/_catalog.py").read_text(), catalog)
+    stub = ast.parse((SITE / "sgl_kernel_compat/old.pyi").read_text())
+    defined = {a.name for node in stub.body if isinstance(node, (ast.Import, ast.ImportFrom)) for a in node.names}
+    defined |= {t.id for node in stub.body if isinstance(node, ast.Assign) for t in node.targets} | set(dir(builtins))
+    unknown = {n.id for n in ast.walk(stub) if isinstance(n, ast.Name)} - defined
+    marked = {name for (file, name), (_, decorators) in functions.items() if file.endswith("old.pyi") and decorators[0].startswith("deprecated('use ")}
+    routed = {symbol for symbol, facts in catalog["SYMBOLS"].items() if facts["routes"]}
+    if unknown or marked != routed or len(marked) < 20:
+        failed.append(f"old.pyi: undefined {unknown}, without marker or route {marked ^ routed}")
     for node in ast.parse((SITE / "sgl_kernel_jit/__init__.py").read_text()).body:
         if isinstance(node, ast.FunctionDef):
             have, _ = functions.get(("sgl_kernel_jit/__init__.pyi", node.name), (None, None))
