@@ -33,14 +33,14 @@ def test_every_name_of_the_catalog_has_an_answer():
     from sgl_kernel_compat._catalog import PLACES, SYMBOLS
 
     assert len(SYMBOLS) > 60 and set(PLACES.values()) == set(SYMBOLS)
-    seen = set()
+    seen, values = set(), {}
     for (module, name), symbol in PLACES.items():
         if module not in ("sgl_kernel", "sgl_kernel.gemm", "sgl_kernel.moe"):
             continue
         facts = SYMBOLS[symbol]
         try:
             value = getattr(sys.modules[module], name)
-            assert callable(value) and facts["routes"]
+            assert callable(value) and facts["routes"] and values.setdefault(symbol, value) is value  # one object
         except AttributeError as e:
             for part in (f"{module}.{name} is gone", facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
                 assert part in str(e), (part, e)

@@ -11,7 +11,7 @@ STAND_INS = HERE / "stand_ins"
 IMPORT_LIMIT_MS = 10
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-python-"))
-SITE, BROKEN, VENV = WORK / "site", WORK / "broken", WORK / "venv"
+SITE, BROKEN, HALF, VENV = WORK / "site", WORK / "broken", WORK / "half", WORK / "venv"
 
 
 def run(command, **variables):
@@ -85,6 +85,8 @@ def wheel_itself(wheel):
             failed.append(f"{wheel.name} has no {name}")
     if any(name.endswith(".pth") or name.startswith("sgl_kernel/") for name in listing):
         failed.append(f"{wheel.name} has a .pth file or files of sgl_kernel")
+    if "Requires-Dist" in next(SITE.glob("sgl_kernel_compat-*.dist-info/METADATA")).read_text():
+        failed.append(f"{wheel.name} asks for other distributions")
     minor = re.fullmatch(r"sgl_kernel_compat-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name)
     needed = 0
     for library in (SITE / "sgl_kernel_jit/lib").iterdir():
@@ -136,6 +138,8 @@ def main():
             print(f"FAIL {' '.join(map(str, command))}\n{done.stdout}\npython: 0 passed, 1 failed")
             return 1
     shutil.copytree(SITE, BROKEN)
+    shutil.copytree(SITE, HALF)
+    (HALF / "sgl_kernel_jit/lib/libsgl_kernel_jit.so.0").unlink()
     (BROKEN / "sgl_kernel_compat/_imports.py").write_text("raise OSError('damaged')\n")
     venv = VENV / "bin/python"
     work = {
@@ -166,6 +170,7 @@ def main():
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),
             "cpu": lambda: scenario("cpu", "new", SGL_KERNEL_JIT_BACKEND="auto", PYTHONWARNINGS="ignore"),
             "broken": lambda: scenario("broken", "new", site=BROKEN, stderr=r"(?m)^sgl-kernel-compat: not active: OSError: damaged$"),
+            "no library": lambda: scenario("nolibrary", "new", site=HALF),
             "user": user_program,
         })
         if run([TORCH / "python", "-c", "import os, sysconfig; assert os.path.exists(sysconfig.get_path('include') + '/Python.h')"])[0]:

@@ -91,18 +91,10 @@ def _loaded():
     return {place: sys.modules[place] for place in MODULES if isinstance(sys.modules.get(place), type(sys))}
 
 
-def _has_python_name(symbol):
-    """Does the installed package have one of the names of symbol? A module that is not loaded is read as text."""
+def _present():
+    """The ids of which the installed package has a Python name. A module that is not loaded is read as text."""
     loaded = _loaded()
-    for (place, name), of in PLACES.items():
-        if of != symbol:
-            continue
-        if place in loaded:
-            if name in vars(loaded[place]):
-                return True
-        elif name in _text_of(place):
-            return True
-    return False
+    return {id for (place, name), id in PLACES.items() if name in (vars(loaded[place]) if place in loaded else _text_of(place))}
 
 
 _texts = {}  # module -> its source
@@ -126,7 +118,7 @@ def _register_operators():
         return  # its import brings us here again
     from sgl_kernel_compat import _operators  # needs ctypes, which costs time
 
-    _operators.register(_has_python_name)
+    _operators.register(_present())
 
 
 def _adopt(module):

@@ -68,15 +68,15 @@ def _bury(name, why):
     _tombstones.impl(name, gone, "CompositeExplicitAutograd")
 
 
-def register(has_python_name):
+def register(present):
     """Register the operators that are missing. To be called only after sgl_kernel's own library is loaded: an old wheel
-    that finds its operators taken ends the process. has_python_name(id): does the installed package still have the
-    Python function? Then it is an old wheel, which will register the operator, if it has not done so yet."""
+    that finds its operators taken ends the process. present: the ids of which the installed package has the Python
+    function. Then it is an old wheel, which will register the operator, if it has not done so yet."""
     import torch
 
     why_not = _answers.why_not_jit()
     for name, facts in OPERATORS.items():
-        if hasattr(getattr(torch.ops, PACKAGE), name) or has_python_name(facts["id"]):
+        if hasattr(getattr(torch.ops, PACKAGE), name) or facts["id"] in present:
             continue
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
