@@ -7,9 +7,10 @@
 enum {
   DOT_WARPS = 14,       /* at most; 2 rounds of 14 warps x 256 values make 7168 */
   FUSED_A_TILE = 16,    /* 2112 columns make 132 tiles, one for each multiprocessor */
+  FUSED_A_TILE_32 = 32, /* for more than 16 tokens: half as many blocks read them */
   FUSED_A_WARPS = 4,    /* at most, each with many units under way */
   FUSED_A_DEPTH = 9,    /* units under way for each warp: 4 x 2 KB x 9 of weights for a block */
-  FUSED_A_DEPTH_32 = 8, /* the same for 32 tokens a block, which leave less room */
+  FUSED_A_DEPTH_32 = 4, /* the same with 32 tokens and 32 columns: 4 x 4 KB x 4 */
   ROUTER_TILE = 32,     /* fewer re-reads of the tokens than with 16 */
   ROUTER_CLUSTER = 8,   /* the most that every device with clusters has */
   ROUTER_WARPS = 8,     /* at most */
@@ -124,7 +125,6 @@ void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, in
   struct tensor t = tensor_for(op, n, k, capability);
   define(plan, "N", n);
   define(plan, "K", k);
-  define(plan, "TILE", t.tile);
   define(plan, "CLUSTER", t.cluster);
   define(plan, "WARPS", t.warps);
   define(plan, "OUTPUT_F32", output_f32);
@@ -137,18 +137,24 @@ void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, in
     add_dot(plan, "router_1", n, 1, warps);
     add_dot(plan, "router_2", n, 2, warps);
     int depth = depth_for(&t, 16, t.units, shared_limit);
+    define(plan, "TILE_16", t.tile);
     define(plan, "DEPTH_16", depth);
     for (int tokens = 16; depth > 0 && tokens <= MOST_TOKENS; tokens *= 2)
       if (tokens == 16 || (is_resident(&t, depth) && tensor_shared(&t, tokens, depth) <= shared_limit))
         add_tensor(plan, &t, "router_16", tokens, tokens, depth);
   } else {
+    struct tensor t32 = t;
+    if (n > 16)
+      t32.tile = FUSED_A_TILE_32;
     int depth16 = depth_for(&t, 16, FUSED_A_DEPTH, shared_limit);
-    int depth32 = depth_for(&t, 32, FUSED_A_DEPTH_32, shared_limit);
+    int depth32 = depth_for(&t32, 32, FUSED_A_DEPTH_32, shared_limit);
+    define(plan, "TILE_16", t.tile);
     define(plan, "DEPTH_16", depth16);
+    define(plan, "TILE_32", t32.tile);
     define(plan, "DEPTH_32", depth32);
     if (depth16 > 0)
       add_tensor(plan, &t, "fused_a_16", 16, 16, depth16);
     if (depth32 > 0)
-      add_tensor(plan, &t, "fused_a_32", 32, MOST_TOKENS, depth32);
+      add_tensor(plan, &t32, "fused_a_32", 32, MOST_TOKENS, depth32);
   }
 }

@@ -121,5 +121,5 @@ __device__ __forceinline__ void dot_products(output_t *output, const bf16 *activ
 DOT_ENTRY(1)
 DOT_ENTRY(2)
 #if DEPTH_16
-TENSOR_ENTRY(router_16, 16, DEPTH_16)
+TENSOR_ENTRY(router_16, TILE_16, 16, DEPTH_16)
 #endif

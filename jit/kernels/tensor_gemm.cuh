@@ -13,9 +13,9 @@
 // Each output is summed in one fixed order that depends on K, CLUSTER and WARPS only: the result of a token does not
 // change with the number of tokens, nor from run to run.
 //
-// Set by the compile options (jit/paths.c): N, K, TILE, CLUSTER (divides K / 64), WARPS, OUTPUT_F32 (else bf16), PDL
-// (device.cuh), and DEPTH_TOKENS, the units under way. Loops are unrolled only where it was measured to pay: compiling
-// takes time too.
+// Set by the compile options (jit/paths.c): N, K, CLUSTER (divides K / 64), WARPS, OUTPUT_F32 (else bf16), PDL
+// (device.cuh), and for each number of TOKENS TILE_TOKENS and DEPTH_TOKENS, the units under way. Loops are unrolled
+// only where it was measured to pay: compiling takes time too.
 #pragma once
 #include <device.cuh>
 
@@ -35,7 +35,6 @@ constexpr int BLOCK_UNITS = K / 64 / CLUSTER;
 constexpr int UNITS = (BLOCK_UNITS + WARPS - 1) / WARPS; // of a warp; the last one may be missing
 constexpr int LINE = 128;                                // bytes: 64 k of a row
 constexpr int TENSOR_THREADS = WARPS * 32;
-constexpr unsigned QUADS = TILE / 4;
 constexpr bool SHORT_SUMS = OUTPUT_F32 && UNITS > 2; // long sums inside the tensor core lose more than float32 does
 
 // Whether the block has the warp's unit u: where the units do not divide evenly, the last ones are missing.
@@ -45,7 +44,7 @@ __device__ __forceinline__ bool has_unit(int u, unsigned warp) {
 
 // Where a warp keeps its partial sums: a token has TILE floats in a row, in blocks of eight columns, which are
 // exchanged so that the stores of a warp go to 32 banks.
-__device__ __forceinline__ unsigned sum_place(unsigned token, unsigned block, unsigned column) {
+template <int TILE> __device__ __forceinline__ unsigned sum_place(unsigned token, unsigned block, unsigned column) {
   return token * TILE + (block ^ token / 2 % (TILE / 8)) * 8 + column;
 }
 
@@ -77,13 +76,15 @@ template <int COUNT> __device__ __forceinline__ quad ordered_sum(shared_t first,
   return sum[0];
 }
 
-template <int TOKENS, int DEPTH>
+template <int TILE, int TOKENS, int DEPTH>
 __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activations, const bf16 *weights, int tokens,
                                             int block_tokens) {
   constexpr bool RESIDENT = DEPTH >= UNITS;
   constexpr int SLOTS = RESIDENT ? UNITS : DEPTH + 1;
   constexpr int GROUPS = TOKENS / 8, BLOCKS16 = TILE / 16;
-  constexpr int SHORT = TOKENS <= 16 ? DEPTH : 1; // how often the loops over the units under way are unrolled
+  constexpr unsigned QUADS = TILE / 4;
+  // How often the loops over the first and the last units are unrolled.
+  constexpr int FILL = TOKENS <= 16 ? DEPTH : 1, LAST = RESIDENT && TOKENS <= 16 ? DEPTH : 1;
   const int token_bytes = (RESIDENT ? block_tokens : TOKENS) * LINE; // of a slot; one of weights has TILE lines
   const int ring_bytes = SLOTS * (TILE * LINE + token_bytes);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -125,7 +126,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
                              activation + pass * (K / 8) + u * (WARPS * 8),
                              has_unit(u, warp) ? tokens - pass - static_cast<int>(line) : 0);
   };
-#pragma unroll SHORT
+#pragma unroll FILL
   for (int u = 0; u < DEPTH; u++) {
     if (u > (PDL == 1)) // the first ones are under way
       copy_weights(u, u);
@@ -208,7 +209,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       slot = next(slot);
       free_slot = next(free_slot);
     }
-#pragma unroll SHORT
+#pragma unroll LAST
     for (int u = RESIDENT ? 0 : UNITS - DEPTH; u < UNITS; u++) {
       copies_wait<DEPTH - 1>();
       __syncwarp();
@@ -225,7 +226,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       for (int i = 0; i < GROUPS; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-          store_shared(tokens_ring + ((pass + 8 * i + j % 2) * TILE + sum_place(2 * q, 2 * b + j / 2, g)) * 4,
+          store_shared(tokens_ring + ((pass + 8 * i + j % 2) * TILE + sum_place<TILE>(2 * q, 2 * b + j / 2, g)) * 4,
                        sum[0][b][i][j] + sum[1][b][i][j]);
   }
   let_next_start();
@@ -237,7 +238,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 #pragma unroll 1
   for (unsigned i = thread; i < tokens * QUADS; i += TENSOR_THREADS) { // four neighbouring columns of a token
     const unsigned m = i / QUADS, n = i % QUADS * 4;
-    const quad f = ordered_sum<WARPS>(sums + sum_place(m, n / 8, n % 8) * 4, ring_bytes);
+    const quad f = ordered_sum<WARPS>(sums + sum_place<TILE>(m, n / 8, n % 8) * 4, ring_bytes);
 #if CLUSTER > 1
     if (static_cast<int>(n) < columns)
       push(received + ((rank * most_owned + m / CLUSTER) * TILE + n) * 4, f, barrier, m % CLUSTER);
@@ -265,8 +266,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 #endif
 
 // One block a multiprocessor is enough: without the 1 the compiler saves registers and loads one after the other.
-#define TENSOR_ENTRY(NAME, TOKENS, DEPTH)                                                                              \
+#define TENSOR_ENTRY(NAME, TILE, TOKENS, DEPTH)                                                                        \
   extern "C" __global__ void IN_CLUSTERS __launch_bounds__(TENSOR_THREADS, 1)                                          \
       NAME(output_t *output, const bf16 *activations, const bf16 *weights, int tokens, int block_tokens) {             \
-    tensor_gemm<TOKENS, DEPTH>(output, activations, weights, tokens, block_tokens);                                    \
+    tensor_gemm<TILE, TOKENS, DEPTH>(output, activations, weights, tokens, block_tokens);                              \
   }

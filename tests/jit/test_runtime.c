@@ -14,8 +14,8 @@ CASE(hot_path) {
   WORKS(g);
   CU_ASSERT_EQUAL(fakes.nvrtc->compiled, 1);
   UNIT_STRINGS(fakes.nvrtc->options,
-               "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DTILE=16 -DCLUSTER=4 -DWARPS=1 "
-               "-DOUTPUT_F32=1 -DPDL=0 -DDOT_WARPS=1 -DROWS_1=2 -DROWS_2=2 -DDEPTH_16=1");
+               "--gpu-architecture=sm_90a --std=c++17 --minimal -DN=8 -DK=256 -DCLUSTER=4 -DWARPS=1 "
+               "-DOUTPUT_F32=1 -DPDL=0 -DDOT_WARPS=1 -DROWS_1=2 -DROWS_2=2 -DTILE_16=16 -DDEPTH_16=1");
   CU_ASSERT_EQUAL(fakes.cuda->grid[0], 4); /* a cluster of four blocks shares K */
   CU_ASSERT_EQUAL(fakes.cuda->grid[1], 1);
   CU_ASSERT_EQUAL(fakes.cuda->block[0], 32);
@@ -54,10 +54,10 @@ CASE(no_window) {
 
 CASE(attribute_set_once) {
   struct gemm g = fused_call(64, 7168);
-  /* 4 warps x 9 units x (16 columns + 32 tokens) x 128 bytes, and 10 units with 16 tokens: more than 48 KiB */
+  /* 4 warps x 5 units x (32 columns + 32 tokens) x 128 bytes, and 10 units with 16 of both: more than 48 KiB */
   for (int i = 0; i < 3; i++)
     WORKS(g);
-  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 4 * 9 * 48 * 128);
+  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 4 * 5 * 64 * 128);
   CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 2); /* a path each */
   CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), 1);
 }
