@@ -37,6 +37,14 @@ def why_not_jit():
     return ""
 
 
+def is_left_behind(version, facts):
+    """Does a release of sgl_kernel for CUDA certainly lack this, so that a Python function of the name is a leftover?"""
+    try:
+        return bool(version) and _release(version) >= _release(facts["first_without"])
+    except _Gone:  # the number of a fork
+        return False
+
+
 def _release(text):
     """A release number of PEP 440's subset as something that compares; the local part does not count."""
     import re

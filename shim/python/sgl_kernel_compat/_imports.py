@@ -118,7 +118,7 @@ def _register_operators():
         return  # its import brings us here again
     from sgl_kernel_compat import _operators  # needs ctypes, which costs time
 
-    _operators.register(_present())
+    _operators.register(_present(), getattr(sys.modules[PACKAGE], "__version__", None))
 
 
 def _adopt(module):

@@ -68,15 +68,18 @@ def _bury(name, why):
     _tombstones.impl(name, gone, "CompositeExplicitAutograd")
 
 
-def register(present):
+def register(present, version):
     """Register the operators that are missing. To be called only after sgl_kernel's own library is loaded: an old wheel
     that finds its operators taken ends the process. present: the ids of which the installed package has the Python
-    function. Then it is an old wheel, which will register the operator, if it has not done so yet."""
+    function. Then it is an old wheel, which will register the operator, if it has not done so yet; but releases from
+    0.4.8 on have functions whose operator is gone. version: the package's, or None."""
     import torch
 
     why_not = _answers.why_not_jit()
     for name, facts in OPERATORS.items():
-        if hasattr(getattr(torch.ops, PACKAGE), name) or facts["id"] in present:
+        if hasattr(getattr(torch.ops, PACKAGE), name):
+            continue
+        if facts["id"] in present and not (torch.version.cuda and _answers.is_left_behind(version, facts)):
             continue
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
