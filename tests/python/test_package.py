@@ -145,6 +145,7 @@ def main():
     work = {
         "wheel": lambda: wheel_itself(wheels[0]),
         "bare": lambda: scenario("bare", "bare others", site=WORK / "nothing", python=venv, PYTHONWARNINGS="ignore"),
+        "mocked": lambda: scenario("mocked", "bare", site=WORK / "nothing", python=venv, stderr="^sgl-kernel-compat: no operators: AttributeError"),
         "import_time": import_time,
         "ranks": ranks,
     }

@@ -30,10 +30,13 @@ def why_not_jit():
     """Why the kernels of this project certainly cannot run in this process; "" when they may."""
     try:
         import torch, sgl_kernel_jit
+
+        if torch.version.cuda is None and sgl_kernel_jit.get_backend() != "reference":
+            return "sgl_kernel_jit needs CUDA, and this torch is built without"
     except ImportError as e:
         return str(e)
-    if torch.version.cuda is None and sgl_kernel_jit.get_backend() != "reference":
-        return "sgl_kernel_jit needs CUDA, and this torch is built without"
+    except Exception as e:  # a torch that is none
+        return f"sgl_kernel_jit cannot be imported: {type(e).__name__}: {e}"
     return ""
 
 

@@ -9,7 +9,7 @@ STAGES = ("silent", "warn", "error")
 NAMES = {*SYMBOLS, *(facts["id"] for facts in OPERATORS.values())}
 
 _stages = {}  # id -> (stage, where it was set)
-changed = []  # functions to call with the id of a name whose stage was set
+changed = []  # functions to call when a stage was set
 
 
 def _check(name, stage):
@@ -39,7 +39,7 @@ def set_stage(name, stage):
     _check(name, stage)
     _stages[name] = stage, "set_stage"
     for notify in changed:
-        notify(name)
+        notify()
 
 
 def get_stage(name):
