@@ -83,8 +83,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
   constexpr int SLOTS = RESIDENT ? UNITS : DEPTH + 1;
   constexpr int GROUPS = TOKENS / 8, BLOCKS16 = TILE / 16;
   constexpr unsigned QUADS = TILE / 4;
-  // How often the loops over the first and the last units are unrolled.
-  constexpr int FILL = TOKENS <= 16 ? DEPTH : 1, LAST = RESIDENT && TOKENS <= 16 ? DEPTH : 1;
+  constexpr int SHORT = TOKENS <= 16 ? DEPTH : 1; // how often the loops over the first and the last units are unrolled
   const int token_bytes = (RESIDENT ? block_tokens : TOKENS) * LINE; // of a slot; one of weights has TILE lines
   const int ring_bytes = SLOTS * (TILE * LINE + token_bytes);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -126,7 +125,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
                              activation + pass * (K / 8) + u * (WARPS * 8),
                              has_unit(u, warp) ? tokens - pass - static_cast<int>(line) : 0);
   };
-#pragma unroll FILL
+#pragma unroll SHORT
   for (int u = 0; u < DEPTH; u++) {
     if (u > (PDL == 1)) // the first ones are under way
       copy_weights(u, u);
@@ -209,7 +208,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
       slot = next(slot);
       free_slot = next(free_slot);
     }
-#pragma unroll LAST
+#pragma unroll SHORT
     for (int u = RESIDENT ? 0 : UNITS - DEPTH; u < UNITS; u++) {
       copies_wait<DEPTH - 1>();
       __syncwarp();

@@ -54,10 +54,10 @@ CASE(no_window) {
 
 CASE(attribute_set_once) {
   struct gemm g = fused_call(64, 7168);
-  /* 4 warps x 5 units x (32 columns + 32 tokens) x 128 bytes, and 10 units with 16 of both: more than 48 KiB */
+  /* 4 warps x 5 units x (16 columns + 32 tokens) x 128 bytes, and 10 units with 16 tokens: more than 48 KiB */
   for (int i = 0; i < 3; i++)
     WORKS(g);
-  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 4 * 5 * 64 * 128);
+  CU_ASSERT_EQUAL(fakes.cuda->shared_bytes, 4 * 5 * 48 * 128);
   CU_ASSERT_EQUAL(fakes.count("cuKernelSetAttribute"), 2); /* a path each */
   CU_ASSERT_EQUAL(fakes.count("cuLibraryLoadData"), 1);
 }
