@@ -26,7 +26,12 @@ def test_tombstones_do_not_fool_guards():
     body = "".join(f"x{i} = {i}\n" for i in range(300)) + "from sgl_kernel import kept, moe_fused_gate"
     raises(sgl_kernel_compat.SglKernelImportError, "moe_fused_gate", lambda: exec(body, {}))
     assert importlib.util.find_spec("sgl_kernel.allreduce") is None
-    raises(ModuleNotFoundError, "sgl_kernel.allreduce", lambda: exec("from sgl_kernel.allreduce import custom_reduce"))
+    e = raises(ModuleNotFoundError, "No module named 'sgl_kernel.allreduce'", lambda: exec("from sgl_kernel.allreduce import custom_reduce"))
+    assert type(e) is sgl_kernel_compat.SglKernelModuleNotFoundError and e.name == "sgl_kernel.allreduce"
+    assert "sgl_kernel has dropped custom_reduce in 0.0.8 (#5079), the last release with it is 0.0.7; use sgl_kernel.all_reduce" in str(e), e
+    raises(ModuleNotFoundError, "custom_reduce", lambda: exec("import sgl_kernel.allreduce"))
+    e = raises(ImportError, "cannot import name 'allreduce'", lambda: exec("from sgl_kernel import allreduce"))
+    assert type(e) is ImportError  # Python has asked the package for a name
 
 
 def test_every_name_of_the_catalog_has_an_answer():

@@ -194,7 +194,9 @@ def test_every_name_has_an_answer_in_all_forms():
     for (module, name), symbol in PLACES.items():
         facts = SYMBOLS[symbol]
         if module not in sys.modules:  # the whole module is gone
-            raises(ModuleNotFoundError, module, lambda: __import__(module, fromlist=[name]))
+            e = raises(ModuleNotFoundError, f"No module named {module!r}", lambda: __import__(module, fromlist=[name]))
+            for part in (name, facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
+                assert part in str(e), (part, e)
             continue
         seen.add(symbol)
         if symbol in served:

@@ -14,12 +14,25 @@ find the deleted names. A name that the installed sgl_kernel has is left alone. 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
 import os
 
-from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelDeprecationWarning, SglKernelImportError
+from sgl_kernel_compat._errors import (
+    SglKernelAttributeError,
+    SglKernelDeprecationWarning,
+    SglKernelImportError,
+    SglKernelModuleNotFoundError,
+)
 from sgl_kernel_compat._imports import install
 from sgl_kernel_compat._policy import get_stage, set_stage
 from sgl_kernel_compat._version import __version__
 
-__all__ = ["SglKernelAttributeError", "SglKernelDeprecationWarning", "SglKernelImportError", "get_stage", "install", "set_stage"]
+__all__ = [
+    "SglKernelAttributeError",
+    "SglKernelDeprecationWarning",
+    "SglKernelImportError",
+    "SglKernelModuleNotFoundError",
+    "get_stage",
+    "install",
+    "set_stage",
+]
 
 if os.environ.get("SGL_KERNEL_COMPAT") != "0":
     install(standalone=os.environ.get("SGL_KERNEL_COMPAT") == "standalone")

@@ -16,10 +16,18 @@ def warning_text(name, facts):
     return f"{name} is deprecated, {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}): {facts['advice']}"
 
 
-def gone_text(name, facts, why=()):
+def _fate(facts):
     note = f" ({facts['note'].rstrip('.')})" if facts["note"] else ""
-    return (f"{name} is gone: {PACKAGE} has dropped it in {facts['first_without']} ({facts['change']}), the last release with it is "
-            f"{facts['last_with']}; {facts['advice']}{note}" + "".join(f"; {reason}" for reason in dict.fromkeys(why)))
+    return f"in {facts['first_without']} ({facts['change']}), the last release with it is {facts['last_with']}; {facts['advice']}{note}"
+
+
+def gone_text(name, facts, why=()):
+    return f"{name} is gone: {PACKAGE} has dropped it {_fate(facts)}" + "".join(f"; {reason}" for reason in dict.fromkeys(why))
+
+
+def module_text(module, names):
+    """names: {attribute: id}"""
+    return f"No module named {module!r}: " + "; ".join(f"{PACKAGE} has dropped {name} {_fate(SYMBOLS[id])}" for name, id in names.items())
 
 
 def forbidden_text(name, facts, id):

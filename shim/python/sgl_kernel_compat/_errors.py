@@ -11,3 +11,7 @@ class SglKernelImportError(ImportError):
 
 class SglKernelAttributeError(AttributeError):
     """The same for the access of an attribute, so that hasattr answers False."""
+
+
+class SglKernelModuleNotFoundError(SglKernelImportError, ModuleNotFoundError):
+    """The same for a whole module that is gone."""

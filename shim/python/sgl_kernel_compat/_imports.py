@@ -6,6 +6,7 @@ import importlib, importlib.machinery, sys
 
 from sgl_kernel_compat import _answers, _policy
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
+from sgl_kernel_compat._errors import SglKernelModuleNotFoundError
 
 MODULES = {}  # module -> {attribute: id}
 for (_module, _name), _id in PLACES.items():
@@ -189,6 +190,9 @@ class _Finder:
                 return spec
         if _standalone if fullname == PACKAGE else _makes_sense(fullname):
             return importlib.machinery.ModuleSpec(fullname, _Maker, origin="sgl_kernel_compat", is_package=fullname == PACKAGE)
+        # For an import the error has the advice; who only asks, as importlib.util.find_spec, is told that there is none.
+        if fullname != PACKAGE and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
+            raise SglKernelModuleNotFoundError(_answers.module_text(fullname, MODULES[fullname]), name=fullname)
         return None
 
 
