@@ -1,4 +1,4 @@
-// What the kernels need of the device: bf16 in 16-byte pieces, the warp sum, the tensor core, copies into shared
+// What the kernels need of the device: bf16 in 16-byte pieces, the tensor core, exchange in a warp, copies into shared
 // memory, sums handed from block to block, the wait for the kernel before. Everything that is PTX is here, so that
 // tests/jit/emulated_device.cuh can run the kernels themselves on a CPU with a device.cuh of its own.
 // No CUDA header: NVRTC then needs no include folder, and compiles faster.
@@ -14,16 +14,15 @@ struct alignas(16) quad {
   float f[4];
 };
 
-// Weights are read once by one block: not worth a line of the first-level cache, and the first to leave the second.
-// Volatile keeps the loads in the order of the text: all weights of a batch are under way before the first activation
-// is waited for. Not ld.global.nc: the assembler moves such loads over wait_for_previous, in either direction.
+// Weights are read once by one block: not worth a line of the first-level cache. (Of the second one the launch says so,
+// jit/launch.c.) Volatile keeps the loads in the order of the text: all weights of a batch are under way before the
+// first activation is waited for. Not ld.global.nc: the assembler moves such loads over wait_for_previous, in either
+// direction.
 __device__ __forceinline__ vec16 load_weight(const vec16 *p) {
-  unsigned long long policy;
   vec16 v;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(p), "l"(policy));
+               : "l"(p));
   return v;
 }
 

@@ -122,7 +122,8 @@ SGL_JIT_API int sgl_jit_get_batch_invariant(void);
  * run, which it may if a kernel between lets the next one start before it has waited itself (the kernels here do not).
  * NO_PREFETCH waits first. The initial value is ON if the environment variable TRTLLM_ENABLE_PDL is exactly 1 (the
  * deleted kernels' rule), else OFF; NO_PREFETCH if SGL_KERNEL_JIT_PDL_PREFETCH (0 | 1) is 0 too; with another value of
- * that one it is as above. */
+ * that one it is as above. Kernels are compiled for one mode, also by sgl_jit_warm and sgl_jit_compile: after a change
+ * the next call of each loads or compiles others. */
 typedef enum sgl_jit_pdl { SGL_JIT_PDL_OFF = 0, SGL_JIT_PDL_ON = 1, SGL_JIT_PDL_NO_PREFETCH = 2 } sgl_jit_pdl;
 
 SGL_JIT_API sgl_jit_status sgl_jit_set_pdl(sgl_jit_pdl mode, char *message, size_t message_size);
