@@ -92,10 +92,11 @@ static void read_key(const struct jit_entry *content, struct tool_entry *entry) 
   entry->spec = spec;
   snprintf(entry->target, sizeof entry->target, "%s", target);
   snprintf(named.name, sizeof named.name, "%s", target);
-  bool known = false;
-  for (int pdl = SGL_JIT_PDL_OFF; pdl <= SGL_JIT_PDL_NO_PREFETCH && !known; pdl++)
-    known = strcmp(jit_cache_key(&spec, &named, (sgl_jit_pdl)pdl).text, content->key) == 0;
-  if (!known) {
+  static const char *const modes[] = {"off", "on", "no-prefetch"}; /* by sgl_jit_pdl */
+  for (int pdl = SGL_JIT_PDL_OFF; pdl <= SGL_JIT_PDL_NO_PREFETCH && !*entry->pdl; pdl++)
+    if (strcmp(jit_cache_key(&spec, &named, (sgl_jit_pdl)pdl).text, content->key) == 0)
+      entry->pdl = modes[pdl];
+  if (!*entry->pdl) {
     entry->state = STATE_OTHER;
     snprintf(entry->reason, sizeof entry->reason, "made by a version of the library with other kernels");
   } else if (!check_image(&content->image, entry, entry->reason, sizeof entry->reason)) {
@@ -108,6 +109,7 @@ static void read_entry(const struct tool_folder *folder, const struct jit_file *
   const struct stat *s = &file->stat;
   *entry = (struct tool_entry){.state = STATE_OK,
                                .spec = {.op = (sgl_jit_op)-1},
+                               .pdl = "",
                                .bytes = S_ISREG(s->st_mode) ? (uint64_t)s->st_size : 0,
                                .ours = S_ISREG(s->st_mode) && s->st_uid == geteuid(),
                                .written = s->st_mtime};

@@ -52,8 +52,8 @@ static void print_age(time_t since, time_t now, int width) {
 static void list_text(const struct tool_folder *folder, time_t now) {
   tool_print_folder(folder);
   if (folder->count) {
-    static const char *const titles[] = {"kernel", "target", "state", "size", "written", "used", "file"};
-    static const int widths[] = {38, 12, 7, 11, 9, 9, 0};
+    static const char *const titles[] = {"kernel", "target", "pdl", "state", "size", "written", "used", "file"};
+    static const int widths[] = {38, 12, 13, 7, 11, 9, 9, 0};
     printf("  ");
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
       tool_print(titles[i], PLAIN, widths[i]);
@@ -64,6 +64,7 @@ static void list_text(const struct tool_folder *folder, time_t now) {
     printf("  ");
     tool_print(is_known(e) ? jit_spec_text(&e->spec).text : "?", PLAIN, 38);
     tool_print(is_known(e) ? e->target : "?", PLAIN, 12);
+    tool_print(*e->pdl ? e->pdl : "?", PLAIN, 13);
     tool_print(tool_state_name(e->state), state_colour(e->state), 7);
     tool_print(tool_size(e->bytes).text, PLAIN, 11);
     print_age(e->written, now, 9);
@@ -108,6 +109,7 @@ static void list_tsv(const struct tool_folder *folder) {
     print_value(k, false);
     print_value(is_known(e) ? dtype_name(e) : "", false);
     print_value(e->target, false);
+    print_value(e->pdl, false);
     print_value(bytes, false);
     print_value(utc(e->written).text, false);
     print_value(utc(e->used).text, false);
@@ -133,6 +135,7 @@ static json_t *entry_json(const struct tool_folder *folder, const struct tool_en
   json_object_set_new(value, "k", known ? json_integer(e->spec.k) : json_null());
   json_object_set_new(value, "dtype", tool_json(known ? dtype_name(e) : NULL));
   json_object_set_new(value, "target", null_if_empty(e->target));
+  json_object_set_new(value, "pdl", null_if_empty(e->pdl));
   json_object_set_new(value, "bytes", json_integer((json_int_t)e->bytes));
   json_object_set_new(value, "written", null_if_empty(utc(e->written).text));
   json_object_set_new(value, "used", null_if_empty(utc(e->used).text));
@@ -175,7 +178,7 @@ int tool_list(const struct tool_options *options) {
   if (options->format == FORMAT_JSON)
     list_json(folders);
   else if (options->format == FORMAT_TSV)
-    puts("folder\top\tn\tk\tdtype\ttarget\tbytes\twritten\tused\tstate\treason\tpath\tfile");
+    puts("folder\top\tn\tk\tdtype\ttarget\tpdl\tbytes\twritten\tused\tstate\treason\tpath\tfile");
   for (int kind = 0; kind < JIT_FOLDER_COUNT; kind++) {
     if (options->format == FORMAT_TSV)
       list_tsv(&folders[kind]);

@@ -83,6 +83,7 @@ struct tool_entry {
   char reason[300];         /* why it is bad, or other */
   sgl_jit_kernel_spec spec; /* op -1: not known */
   char target[24];          /* "": not known */
+  const char *pdl;          /* the mode it was compiled for: off, on, no-prefetch; "": not known */
   bool ours;                /* by name, owner and kind of file: to be removed by prune */
   uint64_t bytes;
   time_t written, used; /* used 0: since it was written, not known */

@@ -46,7 +46,7 @@ class Place(tempfile.TemporaryDirectory):
         super().__init__(prefix="sgl-jit-test-")
         self.path = pathlib.Path(self.name).resolve()
         self.cache = self.path / "cache"
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_", "CUDA_", "XDG_", "LD_", "NO_COLOR"))}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_", "TRTLLM_", "CUDA_", "XDG_", "LD_", "NO_COLOR"))}
         self.env = dict(kept, HOME=str(self.path / "home"), SGL_KERNEL_JIT_CACHE_DIR=str(self.cache), TERM="dumb", **environment)
 
     def __enter__(self):
@@ -323,6 +323,25 @@ def test_warm_for_a_target():
               ["cached", "cached", "compiled in", "compiled in"])
         equal([line.split()[1] for line in again], ["sm_90a", "sm_90a", "sm_100a", "sm_100a"])
         equal([e for e in p.entries() if (p.cache / e).read_bytes() != (packed() / e).read_bytes()], [])
+        contains(p.run("verify").out, "\n4 ok, 0 of other versions, 0 bad\n")
+
+
+def test_warm_for_each_mode_of_dependent_launch():
+    """A kernel is compiled for one mode: warm and pack make it for the one they are started with, and know the others."""
+    modes = {"off": {}, "on": {"TRTLLM_ENABLE_PDL": "1"}, "no-prefetch": {"TRTLLM_ENABLE_PDL": "1", "SGL_KERNEL_JIT_PDL_PREFETCH": "0"}}
+    with Place().real() as p:
+        for mode, variables in modes.items():
+            env = dict(p.env, **variables)
+            for says in ("compiled in", "cached"):
+                contains(p.run("warm", "--target", "sm_90a", ROUTER, env=env).out, says)
+            # before 9.0 there is no such launch: one kernel for all modes
+            contains(p.run("warm", "--target", "sm_80", ROUTER, env=env).out, "compiled in" if mode == "off" else "cached")
+            p.run("pack", "--target", "sm_90a", "--output", p.path / mode, ROUTER, env=env)
+            equal([e["pdl"] for e in json.loads(p.run("list", "--format", "json", env=dict(env, SGL_KERNEL_JIT_PREBUILT_DIR=p.path / mode)).out)["entries"]
+                   if e["folder"] == "prebuilt"], [mode])
+        entries = p.listed()["entries"]
+        equal(sorted((e["target"], e["pdl"], e["state"]) for e in entries),
+              [("sm_80", "off", "ok"), ("sm_90a", "no-prefetch", "ok"), ("sm_90a", "off", "ok"), ("sm_90a", "on", "ok")])
         contains(p.run("verify").out, "\n4 ok, 0 of other versions, 0 bad\n")
 
 
@@ -611,14 +630,14 @@ def test_list():
         entries = {e["file"]: e for e in whole["entries"]}
         equal(sorted(entries), names)
         e = entries[middle]
-        equal([e[k] for k in ("folder", "kernel", "op", "n", "k", "dtype", "target", "state", "reason")],
-              ["cache", ROUTER, "dsv3_router_gemm", 8, 256, "float32", "sm_100a", "ok", None])
+        equal([e[k] for k in ("folder", "kernel", "op", "n", "k", "dtype", "target", "pdl", "state", "reason")],
+              ["cache", ROUTER, "dsv3_router_gemm", 8, 256, "float32", "sm_100a", "off", "ok", None])
         equal(e["bytes"], (p.cache / e["file"]).stat().st_size)
         iso = lambda t: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t))
         equal([entries[used][k] for k in ("written", "used")], [iso(now - 5 * 86400 - 60), iso(now - 3 * 3600 - 60)])
         equal([entries[unused][k] for k in ("written", "used")], [iso(now - 2 * 86400 - 60), None])
         rows = [line.split("\t") for line in p.run("list", "--format", "tsv").out.splitlines()]
-        equal(rows[0], ["folder", "op", "n", "k", "dtype", "target", "bytes", "written", "used", "state", "reason", "path", "file"])
+        equal(rows[0], ["folder", "op", "n", "k", "dtype", "target", "pdl", "bytes", "written", "used", "state", "reason", "path", "file"])
         equal([dict(zip(rows[0], r)) for r in rows[1:]],
               [{k: str("" if v is None else v) for k, v in dict(entries[n], path=p.cache).items() if k != "kernel"} for n in names])
         text = p.run("list").out
