@@ -1,6 +1,6 @@
 /* The scanner's own layers, top to bottom; each only calls downwards.
  *
- *   main.c            the command line: options, exit status
+ *   main.c, command*  the command line: options, exit status; fix.c replaces files
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
  *   walk.c            which files belong to the tree
  *   prefilter.c       which files can contain a catalog name at all (Hyperscan over the bytes)

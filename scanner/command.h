@@ -1,0 +1,35 @@
+/* The command line of sgl-migrate: main.c chooses the command, command_*.c are the commands, command.c is what they
+ * share.
+ */
+#ifndef SGL_SCANNER_COMMAND_H
+#define SGL_SCANNER_COMMAND_H
+
+#include "scanner/scanner.h"
+
+/* A command reads its own options from argv; argv[0] is its name. It returns the exit status, or ends the process
+ * through usage_error. */
+int command_scan(int argc, char **argv);
+int command_fix(int argc, char **argv);
+
+/* One line on standard error, and the end of the process with EXIT_USAGE. */
+__attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);
+/* For the default case of getopt_long (with opterr = 0 and ":" in front): which option is wrong, and why. */
+__attribute__((noreturn)) void usage_option(int option, char **argv);
+/* Output that did not arrive is an error, also of --help: EXIT_FAULT is added. */
+int command_finish(int status);
+
+/* What --kernel, --to and --catalog say. */
+struct choice {
+  const char *kernel, *to, *catalog; /* NULL: not given */
+};
+/* The catalog, proved: a fault in the user's one would hide uses. *loaded is to be freed; NULL for the built-in one. */
+const struct catalog *command_catalog(const struct choice *choice, struct catalog **loaded);
+/* Fills in the defaults and refuses what is no release. */
+void command_options(const struct choice *choice, const struct catalog *catalog, struct options *options);
+/* On standard error: which defaults were taken, and that the catalog may be too old. */
+void command_say_options(const struct choice *choice, const struct catalog *catalog, const struct options *options);
+
+/* fix.c: edits all files of the scan that have edits; counts those that were. false when one could not be. */
+bool fix_all(struct scan *scan, size_t *fixed);
+
+#endif
