@@ -2,7 +2,10 @@
 """The deleted operators and C++ functions on CUDA tensors of the torch that is installed here, against float64.
 
 The part through C++ needs g++ and torch's headers and is skipped without them; all of it needs torch and a GPU."""
-import ctypes, os, pathlib, shutil, subprocess, sys, tempfile, traceback
+import ctypes, os, pathlib, shutil, subprocess, sys, tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import Skip, main
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 LIB = BUILD / "lib"
@@ -10,10 +13,6 @@ CONSUMER = pathlib.Path(__file__).resolve().parents[1] / "shim" / "torch_consume
 TOKENS = range(1, 17)
 ROUTER = ((256, 7168), (384, 7168))
 FUSED_A = (2112, 7168)
-
-
-class Skip(Exception):
-    pass
 
 
 def skip_all(reason):
@@ -306,23 +305,5 @@ def test_cxx_function():
     assert "dsv3_router_gemm" in torch.ops.consumer.router_error(output, a.float(), w)
 
 
-def main():
-    torch.manual_seed(11)
-    passed = failed = skipped = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        try:
-            test()
-            passed += 1
-        except Skip as e:
-            skipped += 1
-            print(f"skip torch.{name[5:]}: {e}")
-        except Exception:
-            failed += 1
-            print(f"FAIL torch.{name[5:]}\n{traceback.format_exc()}", flush=True)
-    print(f"torch: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 1 if failed else 0
-
-
-sys.exit(main())
+torch.manual_seed(11)
+main(globals())

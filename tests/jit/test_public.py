@@ -2,7 +2,10 @@
 """What the library shows to the outside: its exported symbols and dependencies, its headers in C and C++, the PyTorch face.
 
 torch.h is tried here on a small at::Tensor of our own; tests/shim/test_real_torch.py uses it with the real one."""
-import os, pathlib, re, shutil, subprocess, sys, tempfile
+import functools, os, pathlib, re, shutil, subprocess, sys, tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
@@ -19,18 +22,27 @@ def run(*command, **options):
     return done.stdout
 
 
+def in_folder(test):
+    """A temporary folder for the test, gone afterwards."""
+    @functools.wraps(test)
+    def run_test():
+        with tempfile.TemporaryDirectory() as folder:
+            test(pathlib.Path(folder))
+    return run_test
+
+
 def equal(have, want):
     assert have == want, f"\n  have {have}\n  want {want}"
 
 
-def exports(_):
+def test_exports():
     declared = set(re.findall(r"\bsgl_jit_\w+(?=\()", (INCLUDE / "sgl_kernel_jit" / "sgl_kernel_jit.h").read_text()))
     exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", LIBRARY).splitlines()}
     equal(sorted(exported), sorted(declared))
     assert len(declared) >= 6
 
 
-def dependencies(_):
+def test_dependencies():
     dynamic = run("readelf", "-d", LIBRARY)
     needed = set(re.findall(r"NEEDED.*\[(.*?)\]", dynamic))
     assert needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}, needed
@@ -39,14 +51,15 @@ def dependencies(_):
     run("ldd", "-r", LIBRARY)
 
 
-def prints_nothing(_):
+def test_prints_nothing():
     undefined = run("nm", "-D", "--undefined-only", LIBRARY).split()
     names = {name.split("@")[0] for name in undefined}
     equal(sorted(names & {"printf", "puts", "putchar", "fprintf", "perror", "__printf_chk", "__fprintf_chk", "abort", "exit",
                           "_exit", "stdout", "stderr"}), [])
 
 
-def c_header(folder):
+@in_folder
+def test_c_header(folder):
     source = folder / "user.c"
     source.write_text('#include "sgl_kernel_jit/sgl_kernel_jit.h"\n#include <stdio.h>\n'
                       "int main(void) { puts(sgl_jit_version()); return 0; }\n")
@@ -67,7 +80,8 @@ def compile_user(folder, *more):
     return folder / "user"
 
 
-def torch_cpu(folder):
+@in_folder
+def test_torch_cpu(folder):
     user = compile_user(folder)
     reference = dict(os.environ, SGL_KERNEL_JIT_BACKEND="reference")
     equal(run(user, "router", env=reference), "ok\n")
@@ -83,7 +97,8 @@ def torch_cpu(folder):
     assert run(user, "router", env=default).startswith("threw: dsv3_router_gemm: the tensors must be on a CUDA device, got CPU")
 
 
-def torch_cuda(folder):
+@in_folder
+def test_torch_cuda(folder):
     """Against the fake driver, with PyTorch's stream function linked, loaded privately, and missing."""
     store = FAKES / "emulated"
     store.mkdir(exist_ok=True)
@@ -128,7 +143,8 @@ print(status, counters[0], counters[1], text.value.decode()[:59])
 """
 
 
-def prebuilt(folder):
+@in_folder
+def test_prebuilt(folder):
     """A machine without NVRTC: the kernels lie beside the library, wherever that is, and nothing is written."""
     (FAKES / "emulated").mkdir(exist_ok=True)
     library = folder / "somewhere" / "libsgl_kernel_jit.so"
@@ -174,18 +190,4 @@ def prebuilt(folder):
         equal(use(library, "warm", **alone), "0 0 1 \n")
 
 
-def main():
-    passed = failed = 0
-    for test in (exports, dependencies, prints_nothing, c_header, torch_cpu, torch_cuda, prebuilt):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-                passed += 1
-            except AssertionError as e:
-                failed += 1
-                print(f"FAIL jit/public.{test.__name__}: {e}")
-    print(f"jit/public: {passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
-
-
-sys.exit(main())
+main(globals())

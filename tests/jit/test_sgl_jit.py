@@ -2,7 +2,10 @@
 """sgl-jit: every command, on good and bad ground. Real NVRTC where it is (on this machine, or put there by make deps); the GPUs
 are the fake driver's. The folders, the home and the environment are each test's own."""
 import ctypes, fcntl, glob, json, os, pathlib, pty, re, resource, shutil, stat, struct, subprocess, sys, tempfile
-import time, traceback
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import Skip, main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
@@ -10,10 +13,6 @@ TOOL = BUILD / "bin" / "sgl-jit"
 FAKES = BUILD / "tests" / "jit"
 ROUTER, FUSED = "dsv3_router_gemm:8x256:float32", "dsv3_fused_a_gemm:16x256:bfloat16"
 COMMANDS = ("warm", "pack", "list", "verify", "prune", "info")
-
-
-class Skip(Exception):
-    pass
 
 
 def equal(have, want):
@@ -1100,23 +1099,4 @@ def test_lock_file_that_was_removed():
         equal(compiled, 2)
 
 
-def main():
-    passed = failed = skipped = 0
-    for name, function in [(n, f) for n, f in globals().items() if n.startswith("test_") and callable(f)]:
-        try:
-            function()
-            passed += 1
-        except Skip as reason:
-            skipped += 1
-            print(f"skip jit/sgl_jit.{name}: {reason}")
-        except Exception:
-            failed += 1
-            print(f"FAIL jit/sgl_jit.{name}")
-            traceback.print_exc(file=sys.stdout)
-    if _packed:
-        _packed.cleanup()
-    print(f"jit/sgl_jit: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 1 if failed or not passed else 0
-
-
-sys.exit(main())
+main(globals())

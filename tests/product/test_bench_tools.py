@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """tests/gpu/bench.py without a GPU: its measurements with the built library on the CPU reference backend and a clock that
 is made up, and the tables, CSV and plot that are made of them."""
-import array, contextlib, ctypes, io, math, os, pathlib, random, sys, tempfile, traceback
+import array, contextlib, ctypes, io, math, os, pathlib, random, sys, tempfile
 import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "gpu")]
 os.environ["SGL_KERNEL_JIT_BACKEND"] = "reference"
 import bench
 import bench_report as report
 import plot
+from suite import main
 
 LIBRARY = pathlib.Path(os.environ["BUILD_DIR"]) / "lib" / "libsgl_kernel_jit.so"
 SHAPES = [("router", 8, 256, "f32"), ("router", 8, 256, "bf16"), ("fused_a", 16, 256, "bf16")]
@@ -374,18 +375,4 @@ def test_options():
             assert e.code == 2
 
 
-def main():
-    passed = failed = 0
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-                passed += 1
-            except Exception:
-                failed += 1
-                print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
-    print(f"bench_tools: {passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+main(globals())

@@ -1,5 +1,8 @@
 """What the scanner's Python tests share: run sgl-migrate of this build on a small tree, count tests."""
-import json, os, pathlib, subprocess, sys, tempfile, traceback, urllib.parse
+import json, os, pathlib, subprocess, sys, tempfile, urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import main  # for the scripts that import this one
 
 TOOL = os.environ.get("SGL_MIGRATE") or os.path.join(os.environ["BUILD_DIR"], "bin", "sgl-migrate")
 ARGS = ["--kernel", "0.4.6", "--to", "jit"]
@@ -58,18 +61,3 @@ def equal(have, want):
 def contains(have, part):
     if part not in have:
         raise AssertionError(f"\n  have: {have!r}\n  want within: {part!r}")
-
-
-def main(tests):
-    """Runs the functions whose names begin with test_; prints the closing line."""
-    passed = failed = 0
-    for name, function in [(n, f) for n, f in tests.items() if n.startswith("test_") and callable(f)]:
-        try:
-            function()
-            passed += 1
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}")
-            traceback.print_exc(file=sys.stdout)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed or not passed else 0)

@@ -2,7 +2,10 @@
 """libsgl_kernel_compat.so as a shared library: what it exports and needs, and programs that were built for the old one.
 
 Everything is compiled here with g++ and gcc against declarations only; no torch is involved."""
-import os, pathlib, re, subprocess, sys, tempfile, traceback
+import atexit, os, pathlib, re, shutil, subprocess, sys, tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
@@ -11,6 +14,7 @@ GENERATED = BUILD / "gen"
 COMPAT = LIB / "libsgl_kernel_compat.so"
 CC, CXX = os.environ.get("CC", "gcc"), os.environ.get("CXX", "g++")
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-elf-"))
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 DECLARATIONS = """
 namespace at { class Tensor; }
@@ -337,19 +341,4 @@ int main(void) {
     assert output == "" and errors.count("\n") == 1 and "a call did nothing" in errors and "dsv3_router_gemm" in errors and "torch" in errors, errors
 
 
-def main():
-    passed = failed = 0
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-                passed += 1
-            except Exception:
-                failed += 1
-                print(f"FAIL elf.{name[5:]}\n" + traceback.format_exc())
-    subprocess.run(["rm", "-rf", str(WORK)])
-    print(f"elf: {passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+main(globals())
