@@ -18,7 +18,7 @@ def run(command, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "SLURM_", "OMPI_", "PMI_"))}
     environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"), TORCHINDUCTOR_CACHE_DIR=str(WORK / "inductor"))
     try:
-        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=200)
+        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=600)
     except subprocess.TimeoutExpired as e:
         return 1, "", f"{command} did not end: {e.stderr}"
     return done.returncode, done.stdout, done.stderr
