@@ -116,6 +116,11 @@ struct catalog_symbol {
   unsigned provenance_count;
 };
 
+/* An sglang release and the kernel release that its own requirements name with ==. */
+struct catalog_sglang_pin {
+  const char *release, *kernel;
+};
+
 struct catalog_library {
   const char *package;              /* Python package that owns the names: "sgl_kernel" */
   const char *op_namespace;         /* "sgl_kernel" */
@@ -126,6 +131,8 @@ struct catalog_library {
   unsigned releases_count;
   const char *const *sglang_releases; /* sglang releases known, oldest first */
   unsigned sglang_releases_count;
+  const struct catalog_sglang_pin *sglang_pins; /* oldest first; not every release has one */
+  unsigned sglang_pins_count;
 };
 
 struct catalog {
@@ -159,6 +166,9 @@ bool catalog_version_valid(const char *version);
  * the CUDA row of the layer decides; without that, the answer is false. */
 bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer layer, enum catalog_platform platform,
                         const char *kernel);
+
+/* The kernel release that sglang release `release` pins; NULL when the catalog knows none. */
+const char *catalog_sglang_kernel(const struct catalog *catalog, const char *release);
 
 /* The sglang route that is valid in sglang release `release`, or NULL. */
 const struct catalog_route *catalog_sglang_route(const struct catalog_symbol *symbol, const char *release);

@@ -172,6 +172,16 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   string_array(out, "library", 0, "distributions", library->distributions, library->distributions_count);
   string_array(out, "library", 0, "releases", library->releases, library->releases_count);
   string_array(out, "library", 0, "sglang_releases", library->sglang_releases, library->sglang_releases_count);
+  if (library->sglang_pins_count) {
+    fputs("static const struct catalog_sglang_pin library0_sglang_pins[] = {\n", out);
+    for (unsigned i = 0; i < library->sglang_pins_count; i++) {
+      fputs("    {", out);
+      field(out, "release", library->sglang_pins[i].release);
+      field(out, "kernel", library->sglang_pins[i].kernel);
+      fputs("},\n", out);
+    }
+    fputs("};\n", out);
+  }
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     fprintf(out, "\n/* %s */\n", catalog->symbols[i].id);
     symbol_arrays(out, i, &catalog->symbols[i]);
@@ -189,6 +199,7 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   field(out, "cxx_header", library->cxx_header);
   array_fields(out, "library", 0, "releases", library->releases_count);
   array_fields(out, "library", 0, "sglang_releases", library->sglang_releases_count);
+  array_fields(out, "library", 0, "sglang_pins", library->sglang_pins_count);
   fputs("},\n", out);
   if (catalog->symbols_count)
     fprintf(out, "    .symbols = symbols,\n    .symbols_count = %u,\n", catalog->symbols_count);

@@ -284,6 +284,21 @@ static void check_release_list(struct lint *lint, const char *key, const char *c
   }
 }
 
+static void check_sglang_pins(struct lint *lint, yaml_node_t *list) {
+  const struct catalog_library *library = &lint->catalog->library;
+  for (unsigned i = 0; i < library->sglang_pins_count; i++) {
+    const struct catalog_sglang_pin *pin = &library->sglang_pins[i];
+    yaml_node_t *place = item_of(lint, list, i);
+    if (sglang_release(lint, pin->release) < 0)
+      fault(lint, place, "sglang_pins: no release '%s' in library.sglang_releases", pin->release);
+    else if (i && catalog_version_compare(library->sglang_pins[i - 1].release, pin->release) >= 0)
+      fault(lint, place, "sglang_pins: %s must not stand behind %s: oldest first", pin->release,
+            library->sglang_pins[i - 1].release);
+    if (kernel_release(lint, pin->kernel) < 0)
+      fault(lint, place, "sglang_pins: no release '%s' in library.releases", pin->kernel);
+  }
+}
+
 static void check_library(struct lint *lint) {
   const struct catalog_library *library = &lint->catalog->library;
   yaml_node_t *place = value_of(lint, yaml_document_get_root_node(&lint->document), "library");
@@ -293,6 +308,7 @@ static void check_library(struct lint *lint) {
     fault(lint, value_of(lint, place, "releases"), "releases: at least one is needed");
   check_release_list(lint, "releases", library->releases, library->releases_count);
   check_release_list(lint, "sglang_releases", library->sglang_releases, library->sglang_releases_count);
+  check_sglang_pins(lint, value_of(lint, place, "sglang_pins"));
 }
 
 /* --- one row --------------------------------------------------------------------------------------------------------

@@ -124,6 +124,14 @@ static const cyaml_schema_field_t symbol_fields[] = {
 static const cyaml_schema_value_t symbol_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_symbol, symbol_fields)};
 
+static const cyaml_schema_field_t sglang_pin_fields[] = {
+    TEXT(catalog_sglang_pin, release, REQUIRED),
+    TEXT(catalog_sglang_pin, kernel, REQUIRED),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t sglang_pin_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_sglang_pin, sglang_pin_fields)};
+
 static const cyaml_schema_field_t library_fields[] = {
     TEXT(catalog_library, package, REQUIRED),
     TEXT(catalog_library, op_namespace, OPTIONAL),
@@ -131,6 +139,7 @@ static const cyaml_schema_field_t library_fields[] = {
     TEXT(catalog_library, cxx_header, OPTIONAL),
     LIST(catalog_library, releases, string_entry, REQUIRED),
     LIST(catalog_library, sglang_releases, string_entry, OPTIONAL),
+    LIST(catalog_library, sglang_pins, sglang_pin_entry, OPTIONAL),
     CYAML_FIELD_END,
 };
 

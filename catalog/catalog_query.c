@@ -180,6 +180,13 @@ bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer 
   return removal && removal->first_without && catalog_version_compare(kernel, removal->first_without) >= 0;
 }
 
+const char *catalog_sglang_kernel(const struct catalog *catalog, const char *release) {
+  for (unsigned i = 0; i < catalog->library.sglang_pins_count; i++)
+    if (catalog_version_compare(catalog->library.sglang_pins[i].release, release) == 0)
+      return catalog->library.sglang_pins[i].kernel;
+  return NULL;
+}
+
 const struct catalog_route *catalog_sglang_route(const struct catalog_symbol *symbol, const char *release) {
   for (unsigned i = 0; i < symbol->routes_count; i++) {
     const struct catalog_route *route = &symbol->routes[i];

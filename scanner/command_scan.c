@@ -150,18 +150,21 @@ static int run(const struct command *command) {
   char message[512];
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(&command->choice, &loaded);
-  struct options options = {0};
-  command_options(&command->choice, catalog, &options);
-
   struct scan *scans = scan_alloc(NULL, command->paths_count * sizeof *scans);
   struct totals totals = {0};
   size_t fixed = 0;
   int status = 0;
   bool progress = isatty(STDERR_FILENO);
   for (size_t i = 0; i < command->paths_count; i++) {
-    scans[i] = (struct scan){.catalog = catalog, .options = options, .root = command->paths[i]};
-    if (!scan_open(&scans[i], scans, i, command->threads, progress, message, sizeof message))
+    scans[i] = (struct scan){.catalog = catalog, .root = command->paths[i]};
+    if (!scan_walk(&scans[i], scans, i, message, sizeof message))
       usage_error("%s", message);
+  }
+  struct options options = {0};
+  command_options(&command->choice, catalog, &options);
+  for (size_t i = 0; i < command->paths_count; i++) {
+    scans[i].options = options;
+    scan_run(&scans[i], command->threads, progress);
   }
   command_say_options(&command->choice, catalog, &options);
   for (size_t i = 0; i < command->paths_count; i++) {

@@ -376,13 +376,17 @@ static void drop_files_of(struct scan *scan, const struct scan *earlier) {
   free(sorted);
 }
 
-bool scan_open(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,
-               char *message, size_t message_size) {
-  rules_build(scan);
+bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, char *message,
+               size_t message_size) {
   if (!walk_root(scan, message, message_size))
     return false;
   for (size_t i = 0; i < earlier_count; i++)
     drop_files_of(scan, &earlier[i]);
+  return true;
+}
+
+void scan_run(struct scan *scan, unsigned threads, bool progress) {
+  rules_build(scan);
   struct crew crew = {.scan = scan, .prefilter = prefilter_new(scan, threads)};
   crew.work = load;
   crew_run(&crew, threads, progress, "read");
@@ -398,7 +402,6 @@ bool scan_open(struct scan *scan, const struct scan *earlier, size_t earlier_cou
   cxx_index_build(scan);
   crew.work = analyse;
   crew_run(&crew, threads, progress, "analysed");
-  return true;
 }
 
 void scan_close(struct scan *scan) {

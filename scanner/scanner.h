@@ -123,12 +123,13 @@ struct scan {
   struct cxx_index *cxx_index;
 };
 
-/* scan.c: one run over scan->root, with catalog and options set and the rest zero: walk, read, prefilter, index,
- * analyse with `threads` workers. Findings come out sorted by line, column and symbol, whatever the number of workers.
- * Files that an earlier scan has too are left out. Returns false after writing one line into message when the root
- * cannot be read; scan_close is needed in both cases. */
-bool scan_open(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,
-               char *message, size_t message_size);
+/* scan.c: the files below scan->root, with catalog set and the rest zero. Files that an earlier scan has too are left
+ * out. Returns false after writing one line into message when the root cannot be read; scan_close is needed in both
+ * cases. */
+bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, char *message, size_t message_size);
+/* After that, with options set: read, prefilter, index, analyse with `threads` workers. Findings come out sorted by
+ * line, column and symbol, whatever the number of workers. */
+void scan_run(struct scan *scan, unsigned threads, bool progress);
 /* Analyse one file of scan->files again after its bytes were exchanged (for what an edit would give). */
 void scan_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 void scan_close(struct scan *scan);

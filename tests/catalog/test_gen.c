@@ -109,6 +109,11 @@ static void builtin_is_the_file(void) {
   same_list(have->distributions, have->distributions_count, want->distributions, want->distributions_count);
   same_list(have->releases, have->releases_count, want->releases, want->releases_count);
   same_list(have->sglang_releases, have->sglang_releases_count, want->sglang_releases, want->sglang_releases_count);
+  CU_ASSERT_EQUAL_FATAL(have->sglang_pins_count, want->sglang_pins_count);
+  for (unsigned i = 0; i < want->sglang_pins_count; i++) {
+    same_text(have->sglang_pins[i].release, want->sglang_pins[i].release);
+    same_text(have->sglang_pins[i].kernel, want->sglang_pins[i].kernel);
+  }
   CU_ASSERT_EQUAL_FATAL(catalog_builtin.symbols_count, catalog->symbols_count);
   CU_ASSERT(catalog->symbols_count > 90);
   for (unsigned i = 0; i < catalog->symbols_count; i++)

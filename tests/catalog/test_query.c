@@ -270,6 +270,13 @@ static void rewritable_imports(void) {
   }
 }
 
+static void sglang_kernels(void) {
+  UNIT_STRINGS(catalog_sglang_kernel(&catalog_builtin, "0.5.9"), "0.3.21");
+  UNIT_STRINGS(catalog_sglang_kernel(&catalog_builtin, "0.5.18+cu130"), "0.4.6.post1");
+  CU_ASSERT_PTR_NULL(catalog_sglang_kernel(&catalog_builtin, "0.4.1")); /* it had a lower bound only */
+  CU_ASSERT_PTR_NULL(catalog_sglang_kernel(&catalog_builtin, "99.1"));
+}
+
 static const struct unit_test tests[] = {
     {"order_of_a_table", order_of_a_table},
     {"equal_forms", equal_forms},
@@ -279,6 +286,7 @@ static const struct unit_test tests[] = {
     {"removed_layers", removed_layers},
     {"sglang_routes", sglang_routes},
     {"own_routes", own_routes},
+    {"sglang_kernels", sglang_kernels},
     {"rewritable_imports", rewritable_imports},
 };
 UNIT_MAIN("catalog.query", tests)
