@@ -1,5 +1,6 @@
 /* sgl-migrate scan and fix. */
 #include "scanner/command.h"
+#include "scanner/report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,21 +29,29 @@ static const char help_options[] =
     "  -j, --jobs N       worker threads (default: one a processor)\n"
     "  -h, --help         print this text\n";
 static const char help_scan_options[] =
-    "  --format FORMAT    text (default) or sarif, SARIF 2.1.0 on standard output\n";
+    "  --format FORMAT    what is printed on standard output: text (default), sarif (SARIF 2.1.0), json (all facts),\n"
+    "                     github (annotations of GitHub Actions), junit (JUnit XML), html (one page for a browser)\n";
 static const char help_verdicts[] =
     "\n"
-    "Each result is PATH:LINE:COLUMN: VERDICT NAME: MESSAGE, with one of these verdicts:\n"
+    "Each result is PATH:LINE:COLUMN: VERDICT NAME: MESSAGE and the source line, with one of these verdicts:\n"
     "  rewrite   a live use that fix edits safely\n"
     "  report    a live use that needs a person; fix leaves it alone\n"
     "  mention   a comment, documentation or log text\n"
     "\n"
     "The exit status is described by sgl-migrate --help.\n";
 
-/* Folders and links that are named in the summary. */
-#define NOTES_SHOWN 20
+static const struct format {
+  const char *name;
+  bool (*print)(const struct report *report);
+} formats[] = {
+    {"text", report_text},     {"sarif", report_sarif}, {"json", report_json},
+    {"github", report_github}, {"junit", report_junit}, {"html", report_html},
+};
+#define FORMATS (sizeof formats / sizeof *formats)
 
 struct command {
-  bool fix, sarif;
+  bool fix;
+  const struct format *format;
   struct choice choice;
   unsigned threads;
   char **paths;
@@ -56,6 +65,13 @@ static unsigned parse_jobs(const char *text) {
   if (errno || *end || *text < '0' || *text > '9' || value == 0 || value > 1024)
     usage_error("--jobs '%s': a number from 1 to 1024 is needed", text);
   return (unsigned)value;
+}
+
+static const struct format *parse_format(const char *text) {
+  for (size_t i = 0; i < FORMATS; i++)
+    if (strcmp(text, formats[i].name) == 0)
+      return &formats[i];
+  usage_error("--format '%s': text, sarif, json, github, junit or html is needed", text);
 }
 
 static void parse(int argc, char **argv, bool fix, struct command *command) {
@@ -105,43 +121,9 @@ static void parse(int argc, char **argv, bool fix, struct command *command) {
     usage_error("%s needs at least one path; see sgl-migrate --help", argv[0]);
   if (format && command->fix)
     usage_error("--format belongs to scan; fix prints text");
-  if (format && strcmp(format, "sarif") != 0 && strcmp(format, "text") != 0)
-    usage_error("--format '%s': text or sarif is needed", format);
-  command->sarif = format && strcmp(format, "sarif") == 0;
+  command->format = parse_format(format ? format : "text");
   command->paths = argv + optind;
   command->paths_count = (size_t)(argc - optind);
-}
-
-static const char *plural(size_t count) {
-  return count == 1 ? "" : "s";
-}
-
-static void summary(const struct scan *scans, size_t count, const struct totals *totals, bool fix, size_t fixed) {
-  const struct options *options = &scans[0].options;
-  size_t live = totals->rewrite + totals->report;
-  if (fix)
-    printf("%zu file%s fixed; ", fixed, plural(fixed));
-  printf("%zu live use%s%s in %zu file%s: %zu to rewrite, %zu for a person; %zu mention%s\n", live, plural(live),
-         fix ? " left" : "", totals->files_with_uses, plural(totals->files_with_uses), totals->rewrite, totals->report,
-         totals->mention, plural(totals->mention));
-  printf("%zu file%s looked at, against kernel %s, to %s%s; %zu not analysed, %zu in part", totals->files,
-         plural(totals->files), options->kernel, options->sglang_release ? "sglang@" : "jit",
-         options->sglang_release ? options->sglang_release : "", totals->not_analysed, totals->partly);
-  if (totals->ignored)
-    printf(", %zu ignored by git", totals->ignored);
-  printf("\n");
-  size_t shown = 0;
-  for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < scans[i].notes_count; k++) {
-      const struct walk_note *note = &scans[i].notes[k];
-      if (note->failed || shown++ >= NOTES_SHOWN)
-        continue;
-      char *path = report_path(&scans[i], note->path);
-      printf("left out: %s (%s)\n", path, note->reason);
-      free(path);
-    }
-  if (shown > NOTES_SHOWN)
-    printf("left out: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
 }
 
 static int run(const struct command *command) {
@@ -151,8 +133,7 @@ static int run(const struct command *command) {
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(&command->choice, &loaded);
   struct scan *scans = scan_alloc(NULL, command->paths_count * sizeof *scans);
-  struct totals totals = {0};
-  size_t fixed = 0;
+  struct report report = {.scans = scans, .count = command->paths_count, .fix = command->fix};
   int status = 0;
   bool progress = isatty(STDERR_FILENO);
   for (size_t i = 0; i < command->paths_count; i++) {
@@ -167,20 +148,15 @@ static int run(const struct command *command) {
     scan_run(&scans[i], command->threads, progress);
   }
   command_say_options(&command->choice, catalog, &options);
-  for (size_t i = 0; i < command->paths_count; i++) {
-    if (command->fix && !fix_all(&scans[i], &fixed))
+  for (size_t i = 0; i < command->paths_count; i++)
+    if (command->fix && !fix_all(&scans[i], &report.fixed))
       status |= EXIT_FAULT;
-    report_count(&scans[i], &totals);
-    if (!command->sarif)
-      report_text(&scans[i], !command->fix);
-    fflush(stdout);
-    report_not_analysed(&scans[i]);
-  }
-  if (command->sarif && !report_sarif(scans, command->paths_count))
+  report_count(&report);
+  if (!command->format->print(&report))
     status |= EXIT_FAULT;
-  if (!command->sarif)
-    summary(scans, command->paths_count, &totals, command->fix, fixed);
-  status = command_finish(status | report_status(&totals));
+  fflush(stdout);
+  report_trouble(&report);
+  status = command_finish(status | report_status(&report.totals));
   for (size_t i = 0; i < command->paths_count; i++)
     scan_close(&scans[i]);
   free(scans);

@@ -1,5 +1,6 @@
 /* fix: edits are composed, the new content is analysed, and only then the file is replaced. */
 #include "scanner/command.h"
+#include "scanner/report.h"
 
 #include <signal.h>
 #include <stdio.h>

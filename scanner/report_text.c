@@ -1,148 +1,197 @@
-/* Output for people, and the numbers that both outputs and the exit status need. */
-#include "scanner/scanner.h"
+/* Output for people. */
+#include "scanner/report.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void report_count(const struct scan *scan, struct totals *totals) {
-  for (size_t i = 0; i < scan->files_count; i++) {
-    const struct result *result = &scan->files[i].result;
-    size_t live = 0;
-    for (size_t k = 0; k < result->findings_count; k++) {
-      enum verdict verdict = result->findings[k].verdict;
-      totals->rewrite += verdict == VERDICT_REWRITE;
-      totals->report += verdict == VERDICT_REPORT;
-      totals->mention += verdict == VERDICT_MENTION;
-      live += verdict != VERDICT_MENTION;
-    }
-    totals->files += scan->files[i].language != LANGUAGE_NONE;
-    totals->files_with_uses += live > 0;
-    totals->not_analysed += result->coverage == COVERAGE_NONE;
-    totals->partly += result->coverage == COVERAGE_PARTLY;
-  }
-  for (size_t i = 0; i < scan->notes_count; i++) {
-    totals->not_analysed += scan->notes[i].failed;
-    totals->not_entered += !scan->notes[i].failed;
-  }
-  totals->ignored += scan->ignored_count;
-}
+/* Folders and links that are named in the summary. */
+#define NOTES_SHOWN 20
+/* Columns of a source line that are shown; of a longer one, those around the name. */
+#define LINE_SHOWN 120
+#define LINE_BEFORE 40
+#define LINE_INDENT "    "
+#define TAB_STOP 8
 
-int report_status(const struct totals *totals) {
-  return (totals->rewrite || totals->report ? EXIT_USES : 0) | (totals->report ? EXIT_PERSON : 0) |
-         (totals->not_analysed || totals->partly ? EXIT_NOT_ANALYSED : 0);
+static bool colour_wanted(void) {
+  const char *no_color = getenv("NO_COLOR");
+  const char *terminal = getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
-
-char *report_path(const struct scan *scan, const char *path) {
-  if (scan->root_is_file)
-    return scan_format("%s", scan->root);
-  const char *root = scan->root;
-  size_t length = strlen(root);
-  while (length > 1 && root[length - 1] == '/')
-    length--;
-  if (length == 1 && root[0] == '.')
-    return scan_format("%s", path);
-  if (strcmp(path, ".") == 0)
-    return scan_format("%.*s", (int)length, root);
-  return scan_format("%.*s%s%s", (int)length, root, root[length - 1] == '/' ? "" : "/", path);
-}
-
-/* A name with control characters must not move the cursor or look like two lines. */
-static void print_plain(FILE *stream, const char *text) {
-  for (; *text; text++)
-    if ((unsigned char)*text < 0x20 || *text == 0x7f)
-      fprintf(stream, "\\x%02x", (unsigned char)*text);
-    else
-      putc(*text, stream);
-}
-
-/* Bytes of the UTF-8 sequence at `at`; 1 for a byte that starts none. */
-static size_t sequence_length(const uint8_t *at, size_t left) {
-  size_t length = *at < 0x80 ? 1 : *at >= 0xf0 && *at < 0xf5 ? 4 : *at >= 0xe0 ? 3 : *at >= 0xc2 ? 2 : 1;
-  if (*at >= 0xf5 || length > left)
-    return 1;
-  for (size_t i = 1; i < length; i++)
-    if ((at[i] & 0xc0) != 0x80)
-      return 1;
-  return length;
-}
-
-void report_line(const struct source_file *file, const struct finding *finding, uint32_t *line, size_t *offset,
-                 size_t *end) {
-  const uint8_t *newline;
-  while (*line < finding->line && (newline = memchr(file->bytes + *offset, '\n', file->size - *offset))) {
-    *offset = (size_t)(newline - file->bytes) + 1;
-    (*line)++;
-  }
-  newline = *offset < file->size ? memchr(file->bytes + *offset, '\n', file->size - *offset) : NULL;
-  *end = newline ? (size_t)(newline - file->bytes) : file->size;
-}
-
-uint32_t report_column(const struct source_file *file, const struct finding *finding, size_t line_start,
-                       size_t line_end, bool utf16) {
-  size_t name = line_start + (finding->column - 1);
-  if (name > line_end)
-    return finding->column;
-  uint32_t column = 1;
-  for (size_t at = line_start; at < name;) {
-    size_t length = sequence_length(file->bytes + at, name - at);
-    bool mark = at == 0 && length == 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0;
-    column += mark ? 0 : utf16 && length == 4 ? 2 : 1;
-    at += length;
-  }
-  return column;
-}
-
-static const char *const verdict_names[] = {
-    [VERDICT_REWRITE] = "rewrite", [VERDICT_REPORT] = "report", [VERDICT_MENTION] = "mention"};
 
 static const char *verdict_colour(enum verdict verdict) {
   return verdict == VERDICT_REWRITE ? "\x1b[32m" : verdict == VERDICT_REPORT ? "\x1b[31m" : "\x1b[2m";
 }
 
-void report_text(const struct scan *scan, bool mentions) {
-  const char *no_color = getenv("NO_COLOR");
-  const char *terminal = getenv("TERM");
-  bool colour = isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
-  for (size_t i = 0; i < scan->files_count; i++) {
-    const struct source_file *file = &scan->files[i];
-    char *path = report_path(scan, file->path);
-    uint32_t line = 1;
-    size_t offset = 0, end;
-    for (size_t k = 0; k < file->result.findings_count; k++) {
-      const struct finding *finding = &file->result.findings[k];
-      if (finding->verdict == VERDICT_MENTION && !mentions)
-        continue;
-      report_line(file, finding, &line, &offset, &end);
-      print_plain(stdout, path);
-      printf(":%u:%u: %s%s%s %s: ", finding->line, report_column(file, finding, offset, end, false),
-             colour ? verdict_colour(finding->verdict) : "", verdict_names[finding->verdict], colour ? "\x1b[0m" : "",
-             finding->symbol->id);
-      print_plain(stdout, finding->message);
-      putchar('\n');
-    }
-    free(path);
-  }
+/* --- the source line ---------------------------------------------------------------------------------------------- */
+
+/* Columns of the character at `at` when the line has been shown up to `column`. */
+static unsigned columns_of(uint32_t c, unsigned column) {
+  return c == '\t' ? TAB_STOP - column % TAB_STOP : report_width(c);
 }
 
-static void print_not_analysed(const struct scan *scan, const char *path, const char *what, const char *reason) {
+/* Where to begin, so that the name at `name` comes after at most LINE_BEFORE columns, when the whole is too long. */
+static size_t window_start(const uint8_t *bytes, size_t start, size_t name) {
+  size_t begin = name;
+  unsigned columns = 0;
+  while (begin > start && columns < LINE_BEFORE) {
+    size_t previous = begin - 1; /* back over the bytes that continue a character */
+    while (previous > start && begin - previous < 4 && (bytes[previous] & 0xc0) == 0x80)
+      previous--;
+    uint32_t c;
+    if (report_character(bytes + previous, begin - previous, &c) != begin - previous)
+      previous = begin - 1;
+    columns += columns_of(c, 0);
+    begin = previous;
+  }
+  return begin;
+}
+
+static bool is_longer(const uint8_t *bytes, size_t start, size_t end) {
+  unsigned columns = 0;
+  for (size_t at = start; at < end && columns <= LINE_SHOWN;) {
+    uint32_t c;
+    size_t length = report_character(bytes + at, end - at, &c);
+    columns += columns_of(c, columns);
+    at += length;
+  }
+  return columns > LINE_SHOWN;
+}
+
+/* The line with a caret under the name. Tabs become blanks, so that both lines agree on every terminal. */
+static void print_source(const struct report_walk *walk, const char *colour) {
+  const uint8_t *bytes = walk->file->bytes;
+  size_t start = walk->line_start, end = walk->line_end;
+  size_t name = start + walk->finding->column - 1;
+  if (!bytes || name > end)
+    return;
+  size_t name_end = name + report_name_length(walk->file, walk->finding, start, end);
+  while (end > name && bytes[end - 1] == '\r')
+    end--;
+  if (start == 0 && end >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 && name >= 3)
+    start = 3;
+  bool longer = is_longer(bytes, start, end);
+  size_t at = longer ? window_start(bytes, start, name) : start;
+  bool cut = at > start;
+  fputs(LINE_INDENT, stdout);
+  if (cut)
+    fputs("...", stdout);
+  unsigned column = 0, caret = 0, under = 0;
+  while (at < end && (column < LINE_SHOWN || at < name_end)) {
+    uint32_t c;
+    size_t length = report_character(bytes + at, end - at, &c);
+    unsigned width = columns_of(c, column);
+    if (at < name)
+      caret += width;
+    else if (at < name_end)
+      under += width;
+    if (c == '\t') {
+      printf("%*s", (int)width, "");
+    } else {
+      char one[5] = {0};
+      memcpy(one, bytes + at, length);
+      if (*one) /* a NUL byte ends the text that report_plain gets */
+        report_plain(stdout, one);
+      else
+        fputs("\\x00", stdout);
+    }
+    column += width;
+    at += length;
+  }
+  printf("%s\n" LINE_INDENT "%*s%s^", at < end ? "..." : "", (int)(caret + (cut ? 3 : 0)), "", colour);
+  for (unsigned i = 1; i < under; i++)
+    putchar('~');
+  printf("%s\n", *colour ? "\x1b[0m" : "");
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static void print_left_out(const struct report *report) {
+  size_t shown = 0;
+  for (size_t i = 0; i < report->count; i++)
+    for (size_t k = 0; k < report->scans[i].notes_count; k++) {
+      const struct walk_note *note = &report->scans[i].notes[k];
+      if (note->failed || shown++ >= NOTES_SHOWN)
+        continue;
+      char *path = report_path(&report->scans[i], note->path);
+      fputs("left out: ", stdout);
+      report_plain(stdout, path);
+      printf(" (%s)\n", note->reason);
+      free(path);
+    }
+  if (shown > NOTES_SHOWN)
+    printf("left out: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
+}
+
+static void print_summary(const struct report *report) {
+  const struct totals *totals = &report->totals;
+  size_t live = totals->rewrite + totals->report;
+  if (report->fix)
+    printf("%zu file%s fixed; ", report->fixed, report_plural(report->fixed));
+  printf("%zu live use%s%s in %zu file%s: %zu to rewrite, %zu for a person; %zu mention%s", live, report_plural(live),
+         report->fix ? " left" : "", totals->files_with_uses, report_plural(totals->files_with_uses), totals->rewrite,
+         totals->report, totals->mention, report_plural(totals->mention));
+  if (totals->ignored_by_comment)
+    printf("; %zu ignored by comments", totals->ignored_by_comment);
+  char *route = report_route(&report->scans[0].options);
+  printf("\n%zu file%s looked at, against kernel %s, to %s; %zu not analysed, %zu in part", totals->files,
+         report_plural(totals->files), report->scans[0].options.kernel, route, totals->not_analysed, totals->partly);
+  if (totals->ignored)
+    printf(", %zu ignored by git", totals->ignored);
+  printf("\n");
+  free(route);
+}
+
+bool report_text(const struct report *report) {
+  bool colour = colour_wanted();
+  char *path = NULL;
+  const struct source_file *file = NULL;
+  for (struct report_walk walk = {.report = report}; report_next(&walk);) {
+    const struct finding *finding = walk.finding;
+    if (finding->standing != STANDING_OPEN || (finding->verdict == VERDICT_MENTION && report->fix))
+      continue;
+    if (walk.file != file) {
+      free(path);
+      file = walk.file;
+      path = report_path(walk.scan, file->path);
+    }
+    const char *begin = colour ? verdict_colour(finding->verdict) : "";
+    report_plain(stdout, path);
+    printf(":%u:%u: %s%s%s %s: ", finding->line, report_column(file, finding, walk.line_start, walk.line_end, false),
+           begin, report_verdict(finding->verdict), colour ? "\x1b[0m" : "", finding->symbol->id);
+    report_plain(stdout, finding->message);
+    putchar('\n');
+    print_source(&walk, begin);
+  }
+  free(path);
+  print_summary(report);
+  print_left_out(report);
+  return true;
+}
+
+/* --- standard error ----------------------------------------------------------------------------------------------- */
+
+static void print_trouble(const struct scan *scan, const char *path, const char *what, const char *reason) {
   char *shown = report_path(scan, path);
   fputs("sgl-migrate: ", stderr);
-  print_plain(stderr, shown);
-  fprintf(stderr, ": %s: %s\n", what, reason);
+  report_plain(stderr, shown);
+  fprintf(stderr, ": %s: ", what);
+  report_plain(stderr, reason);
+  fputc('\n', stderr);
   free(shown);
 }
 
-void report_not_analysed(const struct scan *scan) {
-  for (size_t i = 0; i < scan->files_count; i++) {
-    const struct result *result = &scan->files[i].result;
-    if (result->coverage != COVERAGE_FULL)
-      print_not_analysed(scan, scan->files[i].path,
-                         result->coverage == COVERAGE_NONE ? "not analysed" : "analysed in part",
-                         result->coverage_reason);
+void report_trouble(const struct report *report) {
+  for (size_t root = 0; root < report->count; root++) {
+    const struct scan *scan = &report->scans[root];
+    for (size_t i = 0; i < scan->files_count; i++) {
+      const struct result *result = &scan->files[i].result;
+      if (result->coverage != COVERAGE_FULL)
+        print_trouble(scan, scan->files[i].path,
+                      result->coverage == COVERAGE_NONE ? "not analysed" : "analysed in part", result->coverage_reason);
+    }
+    for (size_t i = 0; i < scan->notes_count; i++)
+      if (scan->notes[i].failed)
+        print_trouble(scan, scan->notes[i].path, "not analysed", scan->notes[i].reason);
   }
-  for (size_t i = 0; i < scan->notes_count; i++)
-    if (scan->notes[i].failed)
-      print_not_analysed(scan, scan->notes[i].path, "not analysed", scan->notes[i].reason);
 }

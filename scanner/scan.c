@@ -78,7 +78,7 @@ void result_find(struct result *result, uint32_t line, uint32_t column, const st
   }
   va_list list;
   va_start(list, format);
-  *finding = (struct finding){line, column, symbol, verdict, evidence, level, format_list(format, list)};
+  *finding = (struct finding){line, column, symbol, verdict, evidence, level, format_list(format, list), STANDING_OPEN};
   va_end(list);
 }
 

@@ -8,7 +8,7 @@
  *   cxx_*.c           the C, C++ and CUDA front: lexer, libclang with the catalog's prelude
  *   text_*.c          build files, documentation, scripts, patches, other languages
  *   edit.c            applies edits to files, atomically
- *   report_*.c        text and SARIF output
+ *   report*.c         what a run has to say, in all forms (report.h)
  *   rules.c           catalog look-ups that more than one front needs
  *
  * A front reads bytes and gives findings and edits. It never writes a file and never prints. */
@@ -46,6 +46,13 @@ enum language {
   LANGUAGE_TEXT,
 };
 
+/* Does a finding count? */
+enum standing {
+  STANDING_OPEN,    /* yes */
+  STANDING_IGNORED, /* a comment in the file accepts it */
+  STANDING_KNOWN,   /* an entry of the baseline accepts it */
+};
+
 struct finding {
   uint32_t line;   /* 1-based; lines end at \n only */
   uint32_t column; /* 1-based, in bytes, of the name itself */
@@ -54,6 +61,7 @@ struct finding {
   enum evidence evidence;
   enum level level;
   char *message; /* one sentence: why this verdict, what to do; owned */
+  enum standing standing;
 };
 
 /* Replace bytes [start, end) of the file's original bytes by text. start == end inserts. */
@@ -86,6 +94,7 @@ struct source_file {
   size_t size;
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
   bool hit;                   /* the prefilter saw a catalog name or the package name in it */
+  bool elsewhere;             /* belongs to another shard: the indexes see it, it is not analysed and not counted */
   struct result result;
 };
 
@@ -99,6 +108,15 @@ struct walk_note {
   char *path;   /* relative to the root */
   char *reason; /* "build output", "Permission denied", ... */
   bool failed;  /* it should have been read: counts as not analysed */
+};
+
+enum exit_status {
+  EXIT_USES = 1,         /* live uses of removed names */
+  EXIT_PERSON = 2,       /* at least one of them needs a person */
+  EXIT_NOT_ANALYSED = 4, /* a file or folder was not analysed, or only in part */
+  EXIT_USAGE = 8,        /* wrong command line, or a path that is not there */
+  EXIT_FAULT = 16,       /* a file could not be written, out of memory */
+  EXIT_STALE = 32,       /* an entry of the baseline, or an ignore comment, that stands for nothing (any more) */
 };
 
 struct rules;
@@ -242,38 +260,5 @@ bool edit_compose(const uint8_t *bytes, size_t size, struct edit *edits, size_t 
  * file then has its old content and no temporary file is left. */
 bool edit_write(const char *path, const uint8_t *old_bytes, size_t old_size, const uint8_t *new_bytes, size_t new_size,
                 char *message, size_t message_size);
-
-/* report_text.c, report_sarif.c */
-enum exit_status {
-  EXIT_USES = 1,         /* live uses of removed names */
-  EXIT_PERSON = 2,       /* at least one of them needs a person */
-  EXIT_NOT_ANALYSED = 4, /* a file or folder was not analysed, or only in part */
-  EXIT_USAGE = 8,        /* wrong command line, or a path that is not there */
-  EXIT_FAULT = 16,       /* a file could not be written, out of memory */
-};
-
-struct totals {
-  size_t files, files_with_uses;
-  size_t rewrite, report, mention;
-  size_t not_analysed, partly, not_entered, ignored;
-};
-void report_count(const struct scan *scan, struct totals *totals);
-/* EXIT_USES, EXIT_PERSON and EXIT_NOT_ANALYSED of the totals. */
-int report_status(const struct totals *totals);
-/* One line a finding on stdout; mentions only when wanted. */
-void report_text(const struct scan *scan, bool mentions);
-/* What was not analysed, one line each on stderr. */
-void report_not_analysed(const struct scan *scan);
-/* Where the line of a finding starts and ends in file->bytes (without \n). Asked in the order of the findings, it reads
- * the file once: *line and *offset are the caller's, 1 and 0 at first. */
-void report_line(const struct source_file *file, const struct finding *finding, uint32_t *line, size_t *offset,
-                 size_t *end);
-/* 1-based column of a finding, in Unicode code points or in UTF-16 code units; an invalid byte counts as one. */
-uint32_t report_column(const struct source_file *file, const struct finding *finding, size_t line_start,
-                       size_t line_end, bool utf16);
-/* The path as the user would type it: the root joined with the relative path; owned by the caller. */
-char *report_path(const struct scan *scan, const char *path);
-/* Print a SARIF 2.1.0 log of all scans on stdout. */
-bool report_sarif(const struct scan *scans, size_t count);
 
 #endif
