@@ -1,5 +1,6 @@
 /* What the commands of sgl-migrate share. */
 #include "scanner/command.h"
+#include "scanner/report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void usage_error(const char *format, ...) {
   va_list list;
@@ -65,19 +67,18 @@ static void note_unknown(const char *what, const char *version, const char *know
             version, known);
 }
 
-void command_options(const struct choice *choice, const struct catalog *catalog, struct options *options) {
+void command_check(const struct choice *choice, const struct catalog *catalog) {
   const struct catalog_library *library = &catalog->library;
   const char *kernel = newest(library->releases, library->releases_count);
   const char *sglang = newest(library->sglang_releases, library->sglang_releases_count);
-  options->kernel = choice->kernel ? choice->kernel : kernel;
-  if (!options->kernel)
+  if (!kernel && !choice->kernel)
     usage_error("the catalog names no kernel release; give one with --kernel");
-  if (!catalog_version_valid(options->kernel))
-    usage_error("--kernel '%s': not a release number; one like %s is needed", options->kernel,
-                kernel ? kernel : "0.4.6");
+  struct stat status;
+  if (choice->kernel && !catalog_version_valid(choice->kernel) && stat(choice->kernel, &status) != 0)
+    usage_error("--kernel '%s': not a release number like %s, nor a requirements file or site-packages folder",
+                choice->kernel, kernel ? kernel : "0.4.6");
   if (choice->to && strncmp(choice->to, "sglang@", 7) == 0) {
-    options->sglang_release = choice->to + 7;
-    if (!catalog_version_valid(options->sglang_release))
+    if (!catalog_version_valid(choice->to + 7))
       usage_error("--to '%s': not a release number after the @; one like sglang@%s is needed", choice->to,
                   sglang ? sglang : "0.5.18");
   } else if (choice->to && strcmp(choice->to, "jit") != 0) {
@@ -85,12 +86,77 @@ void command_options(const struct choice *choice, const struct catalog *catalog,
   }
 }
 
-void command_say_options(const struct choice *choice, const struct catalog *catalog, const struct options *options) {
+void command_decide(const struct choice *choice, const struct catalog *catalog, const struct scan *scans, size_t count,
+                    struct decision *decision) {
+  char message[512];
+  struct options *options = &decision->options;
+  *decision = (struct decision){.tree.catalog = catalog, .given.catalog = catalog};
+  for (size_t i = 0; i < count; i++)
+    pins_collect(&decision->tree, &scans[i]);
+  options->kernel = choice->kernel;
+  if (choice->kernel && !catalog_version_valid(choice->kernel) &&
+      !pins_open(&decision->given, choice->kernel, message, sizeof message))
+    usage_error("%s", message);
+  const struct pin *kernel = pins_kernel(decision->given.count ? &decision->given : &decision->tree);
+  if (kernel && (!choice->kernel || decision->given.count)) {
+    decision->kernel = kernel;
+    options->kernel = kernel->kernel;
+  }
+  if (!options->kernel)
+    options->kernel = newest(catalog->library.releases, catalog->library.releases_count);
+  const struct pin *sglang = pins_sglang(&decision->given);
+  if (!sglang)
+    sglang = pins_sglang(&decision->tree);
+  if (choice->to && strncmp(choice->to, "sglang@", 7) == 0)
+    options->sglang_release = choice->to + 7;
+  if (!choice->to && sglang) {
+    decision->sglang = sglang;
+    options->sglang_release = sglang->release;
+  }
+}
+
+void command_forget(struct decision *decision) {
+  pins_free(&decision->tree);
+  pins_free(&decision->given);
+}
+
+/* " (pyproject.toml:12: sglang-kernel==0.4.5)"; owned by the caller. */
+static char *said_by(const struct pin *pin, bool kernel) {
+  const char *how = kernel && pin->sglang ? ", which pins it" : pin->exact ? "" : ", of which it is the newest";
+  return pin->line ? scan_format(" (%s:%u: %s%s)", pin->path, pin->line, pin->text, how)
+                   : scan_format(" (%s: %s%s)", pin->path, pin->text, how);
+}
+
+void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision) {
   const struct catalog_library *library = &catalog->library;
-  if (!choice->kernel || !choice->to)
-    fprintf(stderr, "sgl-migrate: checking against kernel %s%s, rewriting to %s%s\n", options->kernel,
-            choice->kernel ? "" : " (default)", choice->to ? choice->to : "jit", choice->to ? "" : " (default)");
+  const struct options *options = &decision->options;
+  char *kernel =
+      decision->kernel ? said_by(decision->kernel, true) : scan_format("%s", choice->kernel ? "" : " (default)");
+  char *say = NULL,
+       *to = decision->sglang ? said_by(decision->sglang, false) : scan_format("%s", choice->to ? "" : " (default)");
+  if (!choice->kernel || !choice->to || decision->kernel)
+    say = scan_format("sgl-migrate: checking against kernel %s%s, rewriting to %s%s%s", options->kernel, kernel,
+                      options->sglang_release ? "sglang@" : "jit",
+                      options->sglang_release ? options->sglang_release : "", to);
+  if (say) {
+    report_plain(stderr, say); /* a path may have control characters */
+    fputs("\n", stderr);
+  }
+  free(say);
+  free(kernel);
+  free(to);
   note_unknown("kernel", options->kernel, newest(library->releases, library->releases_count));
   if (options->sglang_release)
     note_unknown("sglang", options->sglang_release, newest(library->sglang_releases, library->sglang_releases_count));
+}
+
+static void print_line(void *user, const char *line) {
+  FILE *stream = user;
+  fputs(stream == stderr ? "sgl-migrate: pin: " : "pin: ", stream);
+  report_plain(stream, line);
+  putc('\n', stream);
+}
+
+void command_say_pins(const struct decision *decision, const struct scan *scans, size_t count, FILE *stream) {
+  pins_contradictions(&decision->tree, scans, count, print_line, stream);
 }

@@ -4,6 +4,9 @@
 #ifndef SGL_SCANNER_COMMAND_H
 #define SGL_SCANNER_COMMAND_H
 
+#include <stdio.h>
+
+#include "scanner/pins.h"
 #include "scanner/scanner.h"
 
 /* A command reads its own options from argv; argv[0] is its name. It returns the exit status, or ends the process
@@ -24,10 +27,22 @@ struct choice {
 };
 /* The catalog, proved: a fault in the user's one would hide uses. *loaded is to be freed; NULL for the built-in one. */
 const struct catalog *command_catalog(const struct choice *choice, struct catalog **loaded);
-/* Fills in the defaults and refuses what is no release. */
-void command_options(const struct choice *choice, const struct catalog *catalog, struct options *options);
-/* On standard error: which defaults were taken, and that the catalog may be too old. */
-void command_say_options(const struct choice *choice, const struct catalog *catalog, const struct options *options);
+/* Refuses what is no release, before anything is read. */
+void command_check(const struct choice *choice, const struct catalog *catalog);
+/* What the trees are checked against and rewritten to, and which pins said so. */
+struct decision {
+  struct options options;
+  struct pins tree, given;           /* the pins of the trees; those of the file or folder of --kernel */
+  const struct pin *kernel, *sglang; /* NULL: not a pin decided, but the command line or the catalog */
+};
+/* Of trees that were walked. To be forgotten after the scans are closed. */
+void command_decide(const struct choice *choice, const struct catalog *catalog, const struct scan *scans, size_t count,
+                    struct decision *decision);
+void command_forget(struct decision *decision);
+/* The pins that contradict each other or the results of the scans, one line each. */
+void command_say_pins(const struct decision *decision, const struct scan *scans, size_t count, FILE *stream);
+/* On standard error: what was taken because nothing was given, and that the catalog may be too old. */
+void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision);
 
 /* fix.c: edits all files of the scan that have edits; counts those that were. false when one could not be. */
 bool fix_all(struct scan *scan, size_t *fixed);

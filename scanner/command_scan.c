@@ -22,9 +22,12 @@ static const char help_options[] =
     "\n"
     "options:\n"
     "  --kernel VERSION   kernel release that the code has to run with; a name is removed when this release no longer\n"
-    "                     has it (default: the newest release of the catalog)\n"
-    "  --to ROUTE         what calls are rewritten to: jit (this project's kernels, the default) or sglang@VERSION\n"
-    "                     (the module that has the function in that sglang release)\n"
+    "                     has it; or a requirements file or site-packages folder that says which release that is\n"
+    "                     (default: what the tree's own requirements say, else the newest release of the catalog)\n"
+    "  --to ROUTE         what calls are rewritten to: jit (this project's kernels) or sglang@VERSION (the module "
+    "that\n"
+    "                     has the function in that sglang release) (default: the sglang that the tree's own\n"
+    "                     requirements name, else jit)\n"
     "  --catalog FILE     use this catalog in place of the built-in one\n"
     "  -j, --jobs N       worker threads (default: one a processor)\n"
     "  -h, --help         print this text\n";
@@ -132,6 +135,7 @@ static int run(const struct command *command) {
   char message[512];
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(&command->choice, &loaded);
+  command_check(&command->choice, catalog);
   struct scan *scans = scan_alloc(NULL, command->paths_count * sizeof *scans);
   struct report report = {.scans = scans, .count = command->paths_count, .fix = command->fix};
   int status = 0;
@@ -141,25 +145,27 @@ static int run(const struct command *command) {
     if (!scan_walk(&scans[i], scans, i, message, sizeof message))
       usage_error("%s", message);
   }
-  struct options options = {0};
-  command_options(&command->choice, catalog, &options);
+  struct decision decision;
+  command_decide(&command->choice, catalog, scans, command->paths_count, &decision);
   for (size_t i = 0; i < command->paths_count; i++) {
-    scans[i].options = options;
+    scans[i].options = decision.options;
     scan_run(&scans[i], command->threads, progress);
   }
-  command_say_options(&command->choice, catalog, &options);
+  command_say(&command->choice, catalog, &decision);
   for (size_t i = 0; i < command->paths_count; i++)
     if (command->fix && !fix_all(&scans[i], &report.fixed))
       status |= EXIT_FAULT;
   report_count(&report);
   if (!command->format->print(&report))
     status |= EXIT_FAULT;
+  command_say_pins(&decision, scans, command->paths_count, command->format->print == report_text ? stdout : stderr);
   fflush(stdout);
   report_trouble(&report);
   status = command_finish(status | report_status(&report.totals));
   for (size_t i = 0; i < command->paths_count; i++)
     scan_close(&scans[i]);
   free(scans);
+  command_forget(&decision);
   catalog_free(loaded);
   return status;
 }

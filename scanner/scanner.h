@@ -3,6 +3,7 @@
  *   main.c, command*  the command line: options, exit status; fix.c replaces files
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
  *   walk.c            which files belong to the tree
+ *   pins*.c           requirement pins: the defaults of --kernel and --to (pins.h)
  *   prefilter.c       which files can contain a catalog name at all (Hyperscan over the bytes)
  *   python_*.c        the Python front: tree-sitter, scopes, bindings, import rewriting, notebooks
  *   cxx_*.c           the C, C++ and CUDA front: lexer, libclang with the catalog's prelude

@@ -46,7 +46,7 @@ def test_wrong_usage_is_one_line():
     usage("scan", "--frobnicate", ".", says="unknown option --frobnicate")
     usage("scan", "-x", ".", says="unknown option -x")
     usage("scan", "--kernel", says="--kernel needs a value")
-    usage("scan", ".", "--kernel", "seven", says="--kernel 'seven': not a release number")
+    usage("scan", ".", "--kernel", "seven", says="--kernel 'seven': not a release number like 0.4.10, nor a requirements file or site-packages folder\n")
     usage("scan", ".", "--kernel", "", says="--kernel '': not a release number")
     usage("scan", ".", "--to", "", says="--to '': jit or")
     usage("scan", "", says="sgl-migrate: '': No such file or directory\n")
