@@ -162,6 +162,7 @@ static int run(const struct command *command) {
   fflush(stdout);
   report_trouble(&report);
   status = command_finish(status | report_status(&report.totals));
+  report_free(&report);
   for (size_t i = 0; i < command->paths_count; i++)
     scan_close(&scans[i]);
   free(scans);

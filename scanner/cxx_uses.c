@@ -1,5 +1,6 @@
 /* Verdicts for names in code, and the front's entry point. */
 #include "scanner/cxx_front.h"
+#include "scanner/ignore.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,8 @@ void cxx_uses_find(struct cxx_unit *unit) {
     const char *why = reason(unit, use, owner, &use->route);
     uint32_t line, column;
     cxx_unit_position(unit, unit->tokens.list[use->token].start, &line, &column);
+    if (!why && ignore_covers(unit->result, line, use->symbol))
+      why = "a comment accepts it";
     enum evidence evidence = use->ast == CXX_OWNER_UNPROVEN ? EVIDENCE_LEXICAL : EVIDENCE_AST;
     bool inactive = unit->tokens.list[use->token].flags & CXX_INACTIVE;
     if (why)
@@ -145,6 +148,29 @@ void cxx_uses_find(struct cxx_unit *unit) {
   }
 }
 
+static uint32_t line_at(const void *user, size_t offset) {
+  uint32_t line, column;
+  cxx_unit_position(user, (uint32_t)offset, &line, &column);
+  return line;
+}
+
+/* The comments that accept uses. */
+static void read_ignores(struct cxx_unit *unit) {
+  const struct cxx_tokens *tokens = &unit->tokens;
+  if (!ignore_wanted(tokens->bytes, tokens->size))
+    return;
+  uint8_t *classes = scan_alloc(NULL, tokens->size);
+  memset(classes, IGNORE_CODE, tokens->size);
+  for (uint32_t i = 0; i < tokens->count; i++)
+    if (tokens->list[i].kind == CXX_STRING || tokens->list[i].kind == CXX_CHAR)
+      memset(classes + tokens->list[i].start, IGNORE_STRING, tokens->list[i].end - tokens->list[i].start);
+  for (uint32_t i = 0; i < tokens->comments_count; i++)
+    memset(classes + tokens->comments[i].start, IGNORE_COMMENT, tokens->comments[i].end - tokens->comments[i].start);
+  ignore_read(unit->scan, unit->result,
+              &(struct ignore_text){tokens->bytes, tokens->size, classes, IGNORE_BRACES_END, line_at, unit});
+  free(classes);
+}
+
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
   if (file->size > CXX_LARGEST) {
     result_coverage(result, COVERAGE_NONE, "larger than %zu MiB", CXX_LARGEST >> 20);
@@ -153,6 +179,7 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
   cxx_unit_open(unit, scan, file);
   unit->result = result;
+  read_ignores(unit);
   cxx_uses_find(unit);
   cxx_strings_find(unit);
   cxx_edits_make(unit);

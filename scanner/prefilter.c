@@ -45,6 +45,7 @@ static void fail(const char *what) {
 struct prefilter *prefilter_new(const struct scan *scan, unsigned workers) {
   const struct catalog *catalog = scan->catalog;
   struct patterns patterns = {0};
+  add_pattern(&patterns, "sgl-migrate:"); /* an ignore comment may be all that is left */
   add_pattern(&patterns, catalog->library.package);
   add_pattern(&patterns, catalog->library.op_namespace);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {

@@ -18,6 +18,7 @@ static void refuse(struct py_unit *unit, const char *why, bool placed) {
 
 static void analyse_unit(struct py_unit *unit) {
   struct py_uses uses;
+  py_ignores_read(unit);
   py_uses_collect(unit, &uses);
   py_uses_judge(unit, &uses);
   py_uses_report(unit, &uses);

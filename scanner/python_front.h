@@ -5,6 +5,7 @@
  *   python_edits.c     import statements and qualified uses rewritten
  *   python_uses.c      every use of a removed name, and its verdict
  *   python_strings.c   strings and comments: loader strings, programs, mentions
+ *   python_ignore.c    comments that accept uses
  *   python_text.c      uses found by text alone: programs in strings, files that do not parse
  *   python_guards.c    what a statement is guarded by: try, hasattr, a branch of another vendor
  *   python_values.c    which package, module or operator namespace an expression is
@@ -533,6 +534,12 @@ void py_comment(struct py_unit *unit, size_t start, size_t end);
 /* Each word of text cells, comments and log text that names a removed thing. `at` may be NULL: then bytes stand in the
  * source from `base` on. */
 void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at, size_t base, size_t size);
+
+/* --- python_ignore.c ---------------------------------------------------------------------------------------------- */
+
+/* Gives the comments that accept uses to the result: by the tree, or by a class (ignore.h) for each byte. */
+void py_ignores_read(struct py_unit *unit);
+void py_ignores_take(struct py_unit *unit, const uint8_t *classes);
 
 /* --- python_uses.c ------------------------------------------------------------------------------------------------ */
 

@@ -1,4 +1,5 @@
 /* Uses that text alone shows: a program in a string or a script, and a file that Python cannot parse or decode. */
+#include "scanner/ignore.h"
 #include "scanner/python_front.h"
 
 #include <stdlib.h>
@@ -504,8 +505,11 @@ void py_text_analyse(struct py_unit *unit, const char *reason) {
   size_t size = unit->source.size;
   struct broken broken = {unit, reason, 0};
   uint8_t *code = scan_alloc(NULL, size); /* without strings and comments */
-  if (size)
+  uint8_t *classes = scan_alloc(NULL, size);
+  if (size) {
     memcpy(code, bytes, size);
+    memset(classes, IGNORE_CODE, size);
+  }
   bool line_start = true;
   for (size_t at = 0; at < size;) {
     uint8_t c = bytes[at];
@@ -515,6 +519,7 @@ void py_text_analyse(struct py_unit *unit, const char *reason) {
         end++;
       py_comment(unit, at, end);
       memset(code + at, ' ', end - at);
+      memset(classes + at, IGNORE_COMMENT, end - at);
     } else if (c == '"' || c == '\'') {
       bool triple = size - at >= 3 && bytes[at + 1] == c && bytes[at + 2] == c;
       end = string_end(bytes, size, at, triple);
@@ -523,10 +528,13 @@ void py_text_analyse(struct py_unit *unit, const char *reason) {
         broken_string(&broken, at + quotes, end - quotes, triple && line_start);
       for (size_t i = at; i < end; i++)
         code[i] = code[i] == '\n' ? '\n' : ' ';
+      memset(classes + at, IGNORE_STRING, end - at);
     }
     line_start = c == '\n' || (line_start && py_blank(c));
     at = end;
   }
+  py_ignores_take(unit, classes);
   py_find_uses(unit->scan, code, size, broken_found, &broken);
   free(code);
+  free(classes);
 }

@@ -1,4 +1,5 @@
 /* Every use of a removed name in one text, and its verdict (case contract, Python rules 3 to 18). */
+#include "scanner/ignore.h"
 #include "scanner/python_front.h"
 
 #include <stdlib.h>
@@ -487,6 +488,12 @@ static bool loses_kept(struct py_unit *unit, const struct py_use *use) {
   return false;
 }
 
+static bool ignored(const struct py_unit *unit, const struct py_use *use) {
+  uint32_t line, column;
+  py_position(unit, use->offset, &line, &column);
+  return ignore_covers(unit->result, line, use->symbol);
+}
+
 static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_use *use) {
   const char *why = NULL, *reason = use->reason;
   const char *name = arena_copy(&unit->arena, unit->source.bytes + use->offset, use->length);
@@ -515,6 +522,8 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
   if (!reason && use->kind == PY_USE_IMPORT && py_layout(unit, use->statement).followed &&
       has_comment(&unit->tree, use->statement))
     reason = "the statement has comments, and another one follows on its line: change it by hand";
+  if (!reason && ignored(unit, use))
+    reason = "a comment accepts it";
   use->reason = reason;
   if (!reason) {
     use->verdict = VERDICT_REWRITE;

@@ -1,5 +1,6 @@
 /* What all forms of a report need: the numbers, the exit status, places and words. */
 #include "scanner/report.h"
+#include "scanner/ignore.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,21 +21,100 @@ static void count_scan(const struct scan *scan, struct totals *totals) {
     }
     totals->files += scan->files[i].language != LANGUAGE_NONE && !scan->files[i].elsewhere;
     totals->files_with_uses += live > 0;
-    totals->not_analysed += result->coverage == COVERAGE_NONE;
-    totals->partly += result->coverage == COVERAGE_PARTLY;
-  }
-  for (size_t i = 0; i < scan->notes_count; i++) {
-    totals->not_analysed += scan->notes[i].failed;
-    totals->not_entered += !scan->notes[i].failed;
   }
   totals->ignored += scan->ignored_count;
 }
 
-void report_count(struct report *report) {
-  report->totals = (struct totals){0};
-  for (size_t i = 0; i < report->count; i++)
-    count_scan(&report->scans[i], &report->totals);
+/* --- troubles ----------------------------------------------------------------------------------------------------- */
+
+static void add_trouble(struct report *report, struct trouble trouble, const char *text) {
+  if (report->troubles_count == report->troubles_capacity) {
+    report->troubles_capacity = report->troubles_capacity ? 2 * report->troubles_capacity : 64;
+    report->troubles = scan_alloc(report->troubles, report->troubles_capacity * sizeof *report->troubles);
+  }
+  trouble.text = scan_format("%s", text);
+  report->troubles[report->troubles_count++] = trouble;
 }
+
+struct comment_place {
+  struct report *report;
+  size_t root;
+  const char *path;
+};
+
+static void add_comment_fault(void *user, uint32_t line, const char *text) {
+  const struct comment_place *place = user;
+  add_trouble(place->report,
+              (struct trouble){.kind = TROUBLE_COMMENT, .root = place->root, .path = place->path, .line = line}, text);
+}
+
+static void add_troubles_of(struct report *report, size_t root) {
+  const struct scan *scan = &report->scans[root];
+  for (size_t i = 0; i < scan->files_count; i++) {
+    const struct result *result = &scan->files[i].result;
+    struct trouble trouble = {.kind = result->coverage == COVERAGE_NONE ? TROUBLE_NOT_ANALYSED : TROUBLE_PARTLY,
+                              .root = root,
+                              .path = scan->files[i].path};
+    if (result->coverage != COVERAGE_FULL)
+      add_trouble(report, trouble, result->coverage_reason);
+    ignore_faults(result, add_comment_fault, &(struct comment_place){report, root, scan->files[i].path});
+  }
+  for (size_t i = 0; i < scan->notes_count; i++)
+    add_trouble(report,
+                (struct trouble){.kind = scan->notes[i].failed ? TROUBLE_NOT_ANALYSED : TROUBLE_LEFT_OUT,
+                                 .root = root,
+                                 .path = scan->notes[i].path},
+                scan->notes[i].reason);
+}
+
+static int compare_troubles(const void *left, const void *right) {
+  const struct trouble *a = left, *b = right;
+  if (a->root != b->root)
+    return a->root < b->root ? -1 : 1;
+  int order = strcmp(a->path, b->path);
+  if (order)
+    return order;
+  if (a->line != b->line)
+    return a->line < b->line ? -1 : 1;
+  if (a->kind != b->kind)
+    return a->kind < b->kind ? -1 : 1;
+  return strcmp(a->text, b->text);
+}
+
+void report_count(struct report *report) {
+  struct totals *totals = &report->totals;
+  *totals = (struct totals){0};
+  for (size_t i = 0; i < report->count; i++) {
+    count_scan(&report->scans[i], totals);
+    add_troubles_of(report, i);
+  }
+  if (report->troubles_count)
+    qsort(report->troubles, report->troubles_count, sizeof *report->troubles, compare_troubles);
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    totals->not_analysed += report->troubles[i].kind == TROUBLE_NOT_ANALYSED;
+    totals->partly += report->troubles[i].kind == TROUBLE_PARTLY;
+    totals->not_entered += report->troubles[i].kind == TROUBLE_LEFT_OUT;
+    totals->comment_faults += report->troubles[i].kind == TROUBLE_COMMENT;
+    totals->stale += report->troubles[i].kind == TROUBLE_STALE;
+  }
+}
+
+void report_free(struct report *report) {
+  for (size_t i = 0; i < report->troubles_count; i++)
+    free(report->troubles[i].text);
+  free(report->troubles);
+}
+
+const char *report_trouble_word(const struct trouble *trouble) {
+  static const char *const words[] = {[TROUBLE_NOT_ANALYSED] = "not analysed",
+                                      [TROUBLE_PARTLY] = "analysed in part",
+                                      [TROUBLE_LEFT_OUT] = "left out",
+                                      [TROUBLE_COMMENT] = "ignore comment",
+                                      [TROUBLE_STALE] = "stale in the baseline"};
+  return words[trouble->kind];
+}
+
+/* --- numbers, places and words ------------------------------------------------------------------------------------ */
 
 int report_status(const struct totals *totals) {
   return (totals->rewrite || totals->report ? EXIT_USES : 0) | (totals->report ? EXIT_PERSON : 0) |

@@ -32,6 +32,21 @@ struct totals {
 
 struct baseline;
 
+/* What is not a finding and has to be said. */
+struct trouble {
+  enum {
+    TROUBLE_NOT_ANALYSED,
+    TROUBLE_PARTLY,   /* analysed in part */
+    TROUBLE_LEFT_OUT, /* on purpose: a folder or link */
+    TROUBLE_COMMENT,  /* an ignore comment that is unused, expired or malformed */
+    TROUBLE_STALE,    /* an entry of the baseline without a use */
+  } kind;
+  size_t root;
+  const char *path; /* relative to the root */
+  uint32_t line;    /* 0: the whole file or folder */
+  char *text;       /* owned */
+};
+
 struct report {
   const struct scan *scans; /* one a root; at least one */
   size_t count;
@@ -39,12 +54,15 @@ struct report {
   size_t fixed;                    /* files */
   const struct baseline *baseline; /* NULL: none was given */
   struct totals totals;
+  struct trouble *troubles; /* by root, path and line */
+  size_t troubles_count, troubles_capacity;
 };
 
 /* --- report.c ----------------------------------------------------------------------------------------------------- */
 
-/* Fills in report->totals. */
+/* Fills in totals and troubles, for report_free. */
 void report_count(struct report *report);
+void report_free(struct report *report);
 /* EXIT_USES, EXIT_PERSON, EXIT_NOT_ANALYSED and EXIT_STALE of the totals. */
 int report_status(const struct totals *totals);
 /* "jit" or "sglang@0.5.18"; owned by the caller. */
@@ -64,6 +82,8 @@ uint32_t report_name_length(const struct source_file *file, const struct finding
 const char *report_verdict(enum verdict verdict);
 const char *report_evidence(enum evidence evidence);
 const char *report_level(enum level level);
+/* "not analysed", "ignore comment", ... */
+const char *report_trouble_word(const struct trouble *trouble);
 const char *report_plural(size_t count); /* "" or "s" */
 /* One finding after the other, of all files of all roots, with its line: for (struct walk w = {...}; next(&w);) */
 struct report_walk {
@@ -124,7 +144,7 @@ bool report_sarif(const struct report *report);
 bool report_github(const struct report *report);
 bool report_junit(const struct report *report);
 bool report_html(const struct report *report);
-/* On standard error, one line each: what was not analysed, and what is wrong with ignore comments and the baseline. */
+/* All troubles but what was left out, one line each on standard error. */
 void report_trouble(const struct report *report);
 
 #endif

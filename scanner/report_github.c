@@ -43,29 +43,21 @@ static void print_finding(const struct report_walk *walk) {
   free(path);
 }
 
-static void print_not_analysed(const struct scan *scan, const char *path, const char *reason) {
-  char *shown = report_path(scan, path);
-  print_place("warning", shown);
-  fputs(",title=not analysed::", stdout);
-  print_data(reason, false);
-  putchar('\n');
-  free(shown);
-}
-
-static size_t print_coverage(const struct report *report) {
+static size_t print_troubles(const struct report *report) {
   size_t count = 0;
-  for (size_t root = 0; root < report->count; root++) {
-    const struct scan *scan = &report->scans[root];
-    for (size_t i = 0; i < scan->files_count; i++)
-      if (scan->files[i].result.coverage != COVERAGE_FULL) {
-        print_not_analysed(scan, scan->files[i].path, scan->files[i].result.coverage_reason);
-        count++;
-      }
-    for (size_t i = 0; i < scan->notes_count; i++)
-      if (scan->notes[i].failed) {
-        print_not_analysed(scan, scan->notes[i].path, scan->notes[i].reason);
-        count++;
-      }
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    if (trouble->kind == TROUBLE_LEFT_OUT)
+      continue;
+    char *path = report_path(&report->scans[trouble->root], trouble->path);
+    print_place("warning", path);
+    if (trouble->line)
+      printf(",line=%u", trouble->line);
+    printf(",title=%s::", report_trouble_word(trouble));
+    print_data(trouble->text, false);
+    putchar('\n');
+    free(path);
+    count++;
   }
   return count;
 }
@@ -78,7 +70,7 @@ bool report_github(const struct report *report) {
         print_finding(&walk);
         counts[level]++;
       }
-  counts[LEVEL_WARNING] += print_coverage(report);
+  counts[LEVEL_WARNING] += print_troubles(report);
   for (enum level level = LEVEL_ERROR; level <= LEVEL_NOTE; level++)
     hidden += counts[level] > SHOWN ? counts[level] - SHOWN : 0;
   /* Plain lines stand in the step's log and are no annotations. */

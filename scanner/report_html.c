@@ -201,33 +201,27 @@ static void print_uses(const struct report *report) {
   fputs("</table>\n", stdout);
 }
 
-static void print_gap(const struct scan *scan, const char *path, const char *how, const char *reason) {
-  char *shown = report_path(scan, path);
-  fputs("<tr><td><code>", stdout);
-  print_text(shown);
-  printf("</code></td><td>%s</td><td>", how);
-  print_text(reason);
-  fputs("</td></tr>\n", stdout);
-  free(shown);
-}
-
-static void print_coverage(const struct report *report) {
+static void print_troubles(const struct report *report) {
   const struct totals *totals = &report->totals;
-  printf("<h2>What was not looked at</h2>\n<p>%zu not analysed, %zu in part, %zu left out on purpose, %zu ignored by "
-         "git.</p>\n",
-         totals->not_analysed, totals->partly, totals->not_entered, totals->ignored);
-  if (!(totals->not_analysed + totals->partly + totals->not_entered))
+  printf(
+      "<h2>What was not looked at, and what else needs attention</h2>\n<p>%zu not analysed, %zu in part, %zu left out "
+      "on purpose, %zu ignored by git; %zu ignore comments and %zu entries of the baseline stand for nothing.</p>\n",
+      totals->not_analysed, totals->partly, totals->not_entered, totals->ignored, totals->comment_faults,
+      totals->stale);
+  if (!report->troubles_count)
     return;
   fputs("<table>\n<tr><th>path</th><th></th><th>reason</th></tr>\n", stdout);
-  for (size_t root = 0; root < report->count; root++) {
-    const struct scan *scan = &report->scans[root];
-    for (size_t i = 0; i < scan->files_count; i++)
-      if (scan->files[i].result.coverage != COVERAGE_FULL)
-        print_gap(scan, scan->files[i].path,
-                  scan->files[i].result.coverage == COVERAGE_NONE ? "not analysed" : "in part",
-                  scan->files[i].result.coverage_reason);
-    for (size_t i = 0; i < scan->notes_count; i++)
-      print_gap(scan, scan->notes[i].path, scan->notes[i].failed ? "not analysed" : "left out", scan->notes[i].reason);
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    char *path = report_path(&report->scans[trouble->root], trouble->path);
+    fputs("<tr><td><code>", stdout);
+    print_text(path);
+    if (trouble->line)
+      printf(":%u", trouble->line);
+    printf("</code></td><td>%s</td><td>", report_trouble_word(trouble));
+    print_text(trouble->text);
+    fputs("</td></tr>\n", stdout);
+    free(path);
   }
   fputs("</table>\n", stdout);
 }
@@ -240,7 +234,7 @@ bool report_html(const struct report *report) {
   print_table(&symbols, "By name", "name", true);
   print_table(&folders, "By folder", "folder", false);
   print_uses(report);
-  print_coverage(report);
+  print_troubles(report);
   fputs("<p class=\"dim\">sgl-migrate " SGL_VERSION "</p>\n</body>\n</html>\n", stdout);
   table_free(&symbols);
   table_free(&folders);

@@ -1,5 +1,6 @@
 /* All facts of a run as one JSON object. docs/formats.md describes every member; FORMAT_VERSION counts up when one
  * changes its meaning or goes. */
+#include "scanner/ignore.h"
 #include "scanner/report.h"
 
 #include <stdlib.h>
@@ -48,6 +49,11 @@ static json_t *one_finding(const struct report_walk *walk) {
       "level", report_level(finding->level), "message", text(finding->message), "text", source_text(walk),
       "fingerprint", print.text, "standing", standings[finding->standing]);
   json_object_update(object, facts);
+  json_t *ignore = json_null();
+  if (finding->standing == STANDING_IGNORED)
+    ignore = json_pack("{s:I, s:s?, s:o}", "line", (json_int_t)finding->ignore->line, "until", finding->ignore->until,
+                       "reason", text(finding->ignore->reason));
+  json_object_set_new(object, "ignore", ignore);
   json_decref(facts);
   return object;
 }
@@ -95,25 +101,20 @@ static json_t *symbols(const struct report *report) {
   return array;
 }
 
-static void add_coverage(json_t *array, size_t root, const char *path, const char *how, const char *reason) {
-  json_t *object = json_pack("{s:I, s:s, s:o}", "root", (json_int_t)root, "coverage", how, "reason", text(reason));
-  add_path(object, path);
-  json_array_append_new(array, object);
-}
-
-/* What was not analysed in full, and what was left out on purpose. */
-static json_t *coverage(const struct report *report) {
+static json_t *troubles(const struct report *report) {
+  static const char *const kinds[] = {[TROUBLE_NOT_ANALYSED] = "not-analysed",
+                                      [TROUBLE_PARTLY] = "partly",
+                                      [TROUBLE_LEFT_OUT] = "left-out",
+                                      [TROUBLE_COMMENT] = "ignore-comment",
+                                      [TROUBLE_STALE] = "stale"};
   json_t *array = json_array();
-  for (size_t root = 0; root < report->count; root++) {
-    const struct scan *scan = &report->scans[root];
-    for (size_t i = 0; i < scan->files_count; i++)
-      if (scan->files[i].result.coverage != COVERAGE_FULL)
-        add_coverage(array, root, scan->files[i].path,
-                     scan->files[i].result.coverage == COVERAGE_PARTLY ? "partly" : "not-analysed",
-                     scan->files[i].result.coverage_reason);
-    for (size_t i = 0; i < scan->notes_count; i++)
-      add_coverage(array, root, scan->notes[i].path, scan->notes[i].failed ? "not-analysed" : "left-out",
-                   scan->notes[i].reason);
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    json_t *object = json_pack("{s:s, s:I}", "kind", kinds[trouble->kind], "root", (json_int_t)trouble->root);
+    add_path(object, trouble->path);
+    json_object_set_new(object, "line", trouble->line ? json_integer(trouble->line) : json_null());
+    json_object_set_new(object, "text", text(trouble->text));
+    json_array_append_new(array, object);
   }
   return array;
 }
@@ -141,7 +142,7 @@ bool report_json(const struct report *report) {
       json_pack("{s:s, s:i, s:s, s:{s:s, s:s}, s:o, s:i, s:o, s:o, s:o, s:o}", "format", "sgl-migrate", "formatVersion",
                 FORMAT_VERSION, "toolVersion", SGL_VERSION, "options", "kernel", options->kernel, "to", route, "roots",
                 roots, "exitStatus", report_status(&report->totals), "totals", totals(&report->totals), "findings",
-                findings, "symbols", symbols(report), "coverage", coverage(report));
+                findings, "symbols", symbols(report), "troubles", troubles(report));
   free(route);
   bool done = log && json_dumpf(log, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF;
   json_decref(log);

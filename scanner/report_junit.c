@@ -1,5 +1,6 @@
-/* JUnit XML as CI systems read it: a suite for each file with results, a case for each use. A live use is a failure, an
- * accepted one is skipped, a file that was not analysed is an error. Mentions fail nothing and are left out. */
+/* JUnit XML as CI systems read it: a suite for each file with live uses, a case for each of them; it fails, or is
+ * skipped when the use is accepted. One suite more has what else is wrong, as errors. Mentions fail nothing and are
+ * left out. */
 #include "scanner/report.h"
 
 #include <stdlib.h>
@@ -21,10 +22,6 @@ static void count_file(const struct source_file *file, struct counts *counts) {
     counts->tests++;
     counts->failures += finding->standing == STANDING_OPEN;
     counts->skipped += finding->standing != STANDING_OPEN;
-  }
-  if (file->result.coverage != COVERAGE_FULL) {
-    counts->tests++;
-    counts->errors++;
   }
 }
 
@@ -53,13 +50,6 @@ static void open_case(const char *path, const char *name, unsigned line) {
   fputs("\" time=\"0\">\n", stdout);
 }
 
-static void print_error(const char *path, const char *reason) {
-  open_case(path, "analysed in full", 0);
-  fputs("      <error message=\"", stdout);
-  print_text(reason);
-  fputs("\"/>\n    </testcase>\n", stdout);
-}
-
 static void print_finding(const struct report_walk *walk, const char *path) {
   const struct finding *finding = walk->finding;
   uint32_t column = report_column(walk->file, finding, walk->line_start, walk->line_end, false);
@@ -82,59 +72,63 @@ static void print_finding(const struct report_walk *walk, const char *path) {
   free(name);
 }
 
-static void print_suites(const struct report *report) {
+static void print_files(const struct report *report) {
   struct report_walk walk = {.report = report};
   bool more = report_next(&walk);
-  for (size_t root = 0; root < report->count; root++) {
-    const struct scan *scan = &report->scans[root];
-    for (size_t i = 0; i < scan->files_count; i++) {
-      const struct source_file *file = &scan->files[i];
-      struct counts counts = {0};
-      count_file(file, &counts);
-      char *path = report_path(scan, file->path);
-      if (counts.tests)
-        open_suite(path, &counts);
-      for (; more && walk.file == file; more = report_next(&walk))
-        if (walk.finding->verdict != VERDICT_MENTION)
-          print_finding(&walk, path);
-      if (file->result.coverage != COVERAGE_FULL)
-        print_error(path, file->result.coverage_reason);
-      if (counts.tests)
-        fputs("  </testsuite>\n", stdout);
-      free(path);
-    }
-    for (size_t i = 0; i < scan->notes_count; i++)
-      if (scan->notes[i].failed) {
-        char *path = report_path(scan, scan->notes[i].path);
-        open_suite(path, &(struct counts){.tests = 1, .errors = 1});
-        print_error(path, scan->notes[i].reason);
-        fputs("  </testsuite>\n", stdout);
-        free(path);
-      }
+  while (more) {
+    const struct source_file *file = walk.file;
+    struct counts counts = {0};
+    count_file(file, &counts);
+    char *path = report_path(walk.scan, file->path);
+    if (counts.tests)
+      open_suite(path, &counts);
+    for (; more && walk.file == file; more = report_next(&walk))
+      if (walk.finding->verdict != VERDICT_MENTION)
+        print_finding(&walk, path);
+    if (counts.tests)
+      fputs("  </testsuite>\n", stdout);
+    free(path);
+  }
+}
+
+static void print_troubles(const struct report *report) {
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    if (trouble->kind == TROUBLE_LEFT_OUT)
+      continue;
+    char *path = report_path(&report->scans[trouble->root], trouble->path);
+    char *name = scan_format("%s: %s", report_trouble_word(trouble), trouble->text);
+    open_case(path, name, trouble->line);
+    fputs("      <error message=\"", stdout);
+    print_text(name);
+    fputs("\"/>\n    </testcase>\n", stdout);
+    free(name);
+    free(path);
   }
 }
 
 bool report_junit(const struct report *report) {
-  struct counts all = {0};
-  for (size_t root = 0; root < report->count; root++) {
+  const struct totals *totals = &report->totals;
+  struct counts all = {0}, others = {0};
+  for (size_t root = 0; root < report->count; root++)
     for (size_t i = 0; i < report->scans[root].files_count; i++)
       count_file(&report->scans[root].files[i], &all);
-    for (size_t i = 0; i < report->scans[root].notes_count; i++) {
-      all.tests += report->scans[root].notes[i].failed;
-      all.errors += report->scans[root].notes[i].failed;
-    }
-  }
-  bool none = all.tests == 0; /* some readers take a file without a case for a failure */
-  all.tests += none;
+  others.errors = others.tests = report->troubles_count - totals->not_entered;
+  bool none = all.tests + others.tests == 0; /* some readers take a file without a case for a failure */
+  others.tests += none;
+  all.tests += others.tests;
+  all.errors = others.errors;
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"sgl-migrate\"", stdout);
   print_counts(&all);
   fputs(" time=\"0\">\n", stdout);
-  print_suites(report);
-  if (none)
-    fputs("  <testsuite name=\"sgl-migrate\" tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"0\" time=\"0\">\n"
-          "    <testcase classname=\"sgl-migrate\" name=\"no live use of a removed name\" time=\"0\"/>\n"
-          "  </testsuite>\n",
-          stdout);
+  print_files(report);
+  if (others.tests) {
+    open_suite("sgl-migrate", &others);
+    if (none)
+      fputs("    <testcase classname=\"sgl-migrate\" name=\"no live use of a removed name\" time=\"0\"/>\n", stdout);
+    print_troubles(report);
+    fputs("  </testsuite>\n", stdout);
+  }
   fputs("</testsuites>\n", stdout);
   return true;
 }

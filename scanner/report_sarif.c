@@ -1,4 +1,5 @@
 /* SARIF 2.1.0 (OASIS standard, sarif-schema-2.1.0) on stdout. The same input gives the same bytes. */
+#include "scanner/ignore.h"
 #include "scanner/report.h"
 
 #include <jansson.h>
@@ -49,6 +50,15 @@ static json_t *region(const struct source_file *file, const struct finding *find
                    "endColumn", (json_int_t)(column + length));
 }
 
+static json_t *suppressions(const struct finding *finding) {
+  bool comment = finding->standing == STANDING_IGNORED;
+  const char *why = comment ? finding->ignore->reason : "accepted in the baseline";
+  json_t *one = json_pack("{s:s, s:s}", "kind", comment ? "inSource" : "external", "status", "accepted");
+  if (why)
+    json_object_set_new(one, "justification", report_value(why, strlen(why)));
+  return json_pack("[o]", one);
+}
+
 static json_t *one_result(size_t root, const struct source_file *file, const struct finding *finding, json_t *place,
                           const struct fingerprint *print, unsigned ordinal, size_t rule_index) {
   json_t *where = location(root, file->path);
@@ -60,6 +70,8 @@ static json_t *one_result(size_t root, const struct source_file *file, const str
                 "locations", where, "partialFingerprints", "sglMigrate/v1", value, "properties", "verdict",
                 report_verdict(finding->verdict), "evidence", report_evidence(finding->evidence));
   free(value);
+  if (finding->standing != STANDING_OPEN)
+    json_object_set_new(result, "suppressions", suppressions(finding));
   return result;
 }
 
@@ -82,23 +94,29 @@ static void file_results(json_t *results, json_t *rules, size_t *indexes, const 
   free(prints);
 }
 
-static void notification(json_t *list, size_t root, const char *path, const char *level, const char *id,
-                         const char *text) {
-  json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}, s:[o]}", "level", level, "message", message(text),
-                                        "descriptor", "id", id, "locations", location(root, path)));
-}
-
-static void notifications(json_t *list, const struct scan *scan, size_t root) {
-  for (size_t i = 0; i < scan->files_count; i++) {
-    const struct result *result = &scan->files[i].result;
-    if (result->coverage == COVERAGE_NONE)
-      notification(list, root, scan->files[i].path, "error", "not-analysed", result->coverage_reason);
-    else if (result->coverage == COVERAGE_PARTLY)
-      notification(list, root, scan->files[i].path, "warning", "analysed-in-part", result->coverage_reason);
+/* The troubles of a kind of notification: of the run, or of its configuration. */
+static json_t *notifications(const struct report *report, bool configuration) {
+  static const struct {
+    const char *id, *level;
+  } forms[] = {[TROUBLE_NOT_ANALYSED] = {"not-analysed", "error"},
+               [TROUBLE_PARTLY] = {"analysed-in-part", "warning"},
+               [TROUBLE_LEFT_OUT] = {"not-entered", "note"},
+               [TROUBLE_COMMENT] = {"ignore-comment", "warning"},
+               [TROUBLE_STALE] = {"stale", "warning"}};
+  json_t *list = json_array();
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    if ((trouble->kind == TROUBLE_COMMENT || trouble->kind == TROUBLE_STALE) != configuration)
+      continue;
+    json_t *where = location(trouble->root, trouble->path);
+    if (trouble->line)
+      json_object_set_new(json_object_get(where, "physicalLocation"), "region",
+                          json_pack("{s:I}", "startLine", (json_int_t)trouble->line));
+    json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}, s:[o]}", "level", forms[trouble->kind].level, "message",
+                                          message(trouble->text), "descriptor", "id", forms[trouble->kind].id,
+                                          "locations", where));
   }
-  for (size_t i = 0; i < scan->notes_count; i++)
-    notification(list, root, scan->notes[i].path, scan->notes[i].failed ? "error" : "note",
-                 scan->notes[i].failed ? "not-analysed" : "not-entered", scan->notes[i].reason);
+  return list;
 }
 
 static json_t *descriptors(void) {
@@ -106,7 +124,9 @@ static json_t *descriptors(void) {
     const char *id, *text;
   } list[] = {{"not-analysed", "A file or folder that should have been analysed was not."},
               {"analysed-in-part", "Parts of a file were not understood; uses in them may be missing."},
-              {"not-entered", "A folder or link that was left out on purpose."}};
+              {"not-entered", "A folder or link that was left out on purpose."},
+              {"ignore-comment", "An ignore comment that is unused, expired or malformed."},
+              {"stale", "An entry of the baseline without a use."}};
   json_t *array = json_array();
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     json_array_append_new(array, json_pack("{s:s, s:o}", "id", list[i].id, "shortDescription", message(list[i].text)));
@@ -119,7 +139,7 @@ bool report_sarif(const struct report *report) {
   const struct totals *totals = &report->totals;
   size_t *indexes = scan_alloc(NULL, (catalog->symbols_count + 1) * sizeof *indexes);
   memset(indexes, 0, (catalog->symbols_count + 1) * sizeof *indexes);
-  json_t *rules = json_array(), *results = json_array(), *notes = json_array(), *bases = json_object();
+  json_t *rules = json_array(), *results = json_array(), *bases = json_object();
   for (size_t root = 0; root < report->count; root++) {
     const struct scan *scan = &scans[root];
     char *base = root ? scan_format("SRCROOT%zu", root + 1) : scan_format("SRCROOT");
@@ -129,17 +149,17 @@ bool report_sarif(const struct report *report) {
     free(uri);
     for (size_t i = 0; i < scan->files_count; i++)
       file_results(results, rules, indexes, catalog, root, &scan->files[i]);
-    notifications(notes, scan, root);
   }
   const struct options *options = &scans[0].options;
   char *route = report_route(options);
   json_t *driver = json_pack("{s:s, s:s, s:o, s:o}", "name", "sgl-migrate", "version", SGL_VERSION, "rules", rules,
                              "notifications", descriptors());
-  json_t *run = json_pack("{s:{s:o}, s:[{s:b, s:i, s:o}], s:o, s:s, s:o, s:{s:s, s:s, s:I, s:I}}", "tool", "driver",
-                          driver, "invocations", "executionSuccessful", 1, "exitCode", report_status(totals),
-                          "toolExecutionNotifications", notes, "originalUriBaseIds", bases, "columnKind",
-                          "utf16CodeUnits", "results", results, "properties", "kernel", options->kernel, "to", route,
-                          "filesAnalysed", (json_int_t)totals->files, "ignoredByGit", (json_int_t)totals->ignored);
+  json_t *run = json_pack("{s:{s:o}, s:[{s:b, s:i, s:o, s:o}], s:o, s:s, s:o, s:{s:s, s:s, s:I, s:I}}", "tool",
+                          "driver", driver, "invocations", "executionSuccessful", 1, "exitCode", report_status(totals),
+                          "toolExecutionNotifications", notifications(report, false), "toolConfigurationNotifications",
+                          notifications(report, true), "originalUriBaseIds", bases, "columnKind", "utf16CodeUnits",
+                          "results", results, "properties", "kernel", options->kernel, "to", route, "filesAnalysed",
+                          (json_int_t)totals->files, "ignoredByGit", (json_int_t)totals->ignored);
   json_t *log = json_pack("{s:s, s:s, s:[o]}", "$schema",
                           "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
                           "version", "2.1.0", "runs", run);

@@ -108,17 +108,16 @@ static void print_source(const struct report_walk *walk, const char *colour) {
 
 static void print_left_out(const struct report *report) {
   size_t shown = 0;
-  for (size_t i = 0; i < report->count; i++)
-    for (size_t k = 0; k < report->scans[i].notes_count; k++) {
-      const struct walk_note *note = &report->scans[i].notes[k];
-      if (note->failed || shown++ >= NOTES_SHOWN)
-        continue;
-      char *path = report_path(&report->scans[i], note->path);
-      fputs("left out: ", stdout);
-      report_plain(stdout, path);
-      printf(" (%s)\n", note->reason);
-      free(path);
-    }
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    if (trouble->kind != TROUBLE_LEFT_OUT || shown++ >= NOTES_SHOWN)
+      continue;
+    char *path = report_path(&report->scans[trouble->root], trouble->path);
+    fputs("left out: ", stdout);
+    report_plain(stdout, path);
+    printf(" (%s)\n", trouble->text);
+    free(path);
+  }
   if (shown > NOTES_SHOWN)
     printf("left out: %zu more; --format sarif names all\n", shown - NOTES_SHOWN);
 }
@@ -171,27 +170,19 @@ bool report_text(const struct report *report) {
 
 /* --- standard error ----------------------------------------------------------------------------------------------- */
 
-static void print_trouble(const struct scan *scan, const char *path, const char *what, const char *reason) {
-  char *shown = report_path(scan, path);
-  fputs("sgl-migrate: ", stderr);
-  report_plain(stderr, shown);
-  fprintf(stderr, ": %s: ", what);
-  report_plain(stderr, reason);
-  fputc('\n', stderr);
-  free(shown);
-}
-
 void report_trouble(const struct report *report) {
-  for (size_t root = 0; root < report->count; root++) {
-    const struct scan *scan = &report->scans[root];
-    for (size_t i = 0; i < scan->files_count; i++) {
-      const struct result *result = &scan->files[i].result;
-      if (result->coverage != COVERAGE_FULL)
-        print_trouble(scan, scan->files[i].path,
-                      result->coverage == COVERAGE_NONE ? "not analysed" : "analysed in part", result->coverage_reason);
-    }
-    for (size_t i = 0; i < scan->notes_count; i++)
-      if (scan->notes[i].failed)
-        print_trouble(scan, scan->notes[i].path, "not analysed", scan->notes[i].reason);
+  for (size_t i = 0; i < report->troubles_count; i++) {
+    const struct trouble *trouble = &report->troubles[i];
+    if (trouble->kind == TROUBLE_LEFT_OUT)
+      continue;
+    char *path = report_path(&report->scans[trouble->root], trouble->path);
+    fputs("sgl-migrate: ", stderr);
+    report_plain(stderr, path);
+    if (trouble->line)
+      fprintf(stderr, ":%u", trouble->line);
+    fprintf(stderr, ": %s: ", report_trouble_word(trouble));
+    report_plain(stderr, trouble->text);
+    fputc('\n', stderr);
+    free(path);
   }
 }

@@ -1,5 +1,6 @@
 /* One run over one root: walk, read, prefilter, index, analyse with worker threads, sort. Also what the fronts fill:
  * the result of one file. */
+#include "scanner/ignore.h"
 #include "scanner/scanner.h"
 
 #include <errno.h>
@@ -78,7 +79,8 @@ void result_find(struct result *result, uint32_t line, uint32_t column, const st
   }
   va_list list;
   va_start(list, format);
-  *finding = (struct finding){line, column, symbol, verdict, evidence, level, format_list(format, list), STANDING_OPEN};
+  *finding =
+      (struct finding){line, column, symbol, verdict, evidence, level, format_list(format, list), STANDING_OPEN, NULL};
   va_end(list);
 }
 
@@ -113,6 +115,7 @@ void result_free(struct result *result) {
   free(result->findings);
   free(result->edits);
   free(result->coverage_reason);
+  ignore_free(result);
   *result = (struct result){0};
 }
 
@@ -336,6 +339,7 @@ void scan_analyse(const struct scan *scan, const struct source_file *file, struc
   }
   if (result->findings_count)
     qsort(result->findings, result->findings_count, sizeof *result->findings, compare_findings);
+  ignore_apply(result);
 }
 
 static void analyse(struct crew *crew, unsigned worker, struct source_file *file) {

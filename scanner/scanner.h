@@ -63,6 +63,7 @@ struct finding {
   enum level level;
   char *message; /* one sentence: why this verdict, what to do; owned */
   enum standing standing;
+  const struct ignore *ignore; /* the comment, of STANDING_IGNORED */
 };
 
 /* Replace bytes [start, end) of the file's original bytes by text. start == end inserts. */
@@ -82,7 +83,9 @@ struct result {
   struct edit *edits;
   size_t edits_count, edits_capacity;
   enum coverage coverage;
-  char *coverage_reason; /* why not FULL; owned, NULL when FULL */
+  char *coverage_reason;  /* why not FULL; owned, NULL when FULL */
+  struct ignore *ignores; /* comments that accept findings (ignore.h); they depend on the date */
+  size_t ignores_count;
 };
 
 /* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its

@@ -1,5 +1,6 @@
 /* What kind of text a file is, and which rules that kind follows (case contract: Python rules 8 to 10, text rules 13
  * and 14). Nothing here is ever edited: a use in a text is a report or a mention. */
+#include "scanner/ignore.h"
 #include "scanner/text.h"
 
 #include <stdlib.h>
@@ -413,6 +414,17 @@ static void run_all_mentions(const struct text_view *view, bool owned_only) {
   }
 }
 
+static bool has_comments(enum text_kind kind) {
+  return kind != TEXT_NOTHING && kind != TEXT_UNKNOWN && kind != TEXT_DOC && kind != TEXT_PATCH;
+}
+
+static uint32_t line_at(const void *user, size_t offset) {
+  const struct text_view *view = user;
+  uint32_t line, column;
+  rules_position(view->bytes, view->size, offset, &line, &column);
+  return line;
+}
+
 void text_run(struct text_view *view) {
   if (view->kind == TEXT_NOTHING || view->size == 0)
     return;
@@ -421,6 +433,9 @@ void text_run(struct text_view *view) {
     return;
   }
   text_classify(view);
+  if (!view->lines && has_comments(view->kind) && ignore_wanted(view->bytes, view->size))
+    ignore_read(view->scan, view->result,
+                &(struct ignore_text){view->bytes, view->size, view->classes, IGNORE_BRACES_PLAIN, line_at, view});
   switch (view->kind) {
   case TEXT_DOC:
     run_all_mentions(view, false);

@@ -67,7 +67,7 @@ def test_json():
                os.fsdecode(b"raw\xff.md"): f"\U0001f600 {NAME}\n"}) as tree:
         text, done = scan(tree, "json")
         log = json.loads(text)
-        equal(sorted(log), ["coverage", "exitStatus", "findings", "format", "formatVersion", "options", "roots", "symbols", "toolVersion", "totals"])
+        equal(sorted(log), ["exitStatus", "findings", "format", "formatVersion", "options", "roots", "symbols", "toolVersion", "totals", "troubles"])
         equal((log["format"], log["formatVersion"], log["exitStatus"]), ("sgl-migrate", 1, done.returncode))
         equal(log["options"], {"kernel": "0.4.6", "to": "jit"})
         equal(log["roots"], [{"path": ".", "absolute": str(tree.path)}])
@@ -81,7 +81,7 @@ def test_json():
         [symbol] = log["symbols"]
         equal((symbol["id"], symbol["removals"][0]["removed"]), (NAME, True))
         equal({"jit", "sglang"} <= {r["kind"] for r in symbol["replacements"]}, True)
-        equal([(c["path"], c["coverage"]) for c in log["coverage"]], [("u.py", "not-analysed"), (".venv", "left-out")])
+        equal([(t["path"], t["kind"]) for t in log["troubles"]], [(".venv", "left-out"), ("u.py", "not-analysed")])
         equal(log["totals"], {"files": 4, "filesWithUses": 2, "rewrite": 1, "report": 1, "mention": 1, "ignored": 0, "inBaseline": 0, "stale": 0,
                               "notAnalysed": 1, "partly": 0, "leftOut": 1, "ignoredByGit": 0})
 

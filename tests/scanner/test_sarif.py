@@ -11,9 +11,9 @@ ALLOWED = {
     "run": {"tool", "invocations", "originalUriBaseIds", "columnKind", "results", "properties"},
     "driver": {"name", "version", "rules", "notifications"},
     "rule": {"id", "shortDescription", "fullDescription", "help", "defaultConfiguration", "properties"},
-    "result": {"ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints", "properties"},
+    "result": {"ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints", "properties", "suppressions"},
     "region": {"startLine", "startColumn", "endColumn"},
-    "invocation": {"executionSuccessful", "exitCode", "toolExecutionNotifications"},
+    "invocation": {"executionSuccessful", "exitCode", "toolExecutionNotifications", "toolConfigurationNotifications"},
     "notification": {"level", "message", "descriptor", "locations"},
 }
 
@@ -147,8 +147,8 @@ def test_notifications():
         equal(invocation["exitCode"], 4)
         rows = [(n["level"], n["descriptor"]["id"], n["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
                  n["message"]["text"]) for n in invocation["toolExecutionNotifications"]]
-        equal(rows, [("error", "not-analysed", "u.py", "UTF-16 text that has a name of the catalog; convert it to UTF-8"),
-                     ("note", "not-entered", ".venv", "virtual environment")])
+        equal(rows, [("note", "not-entered", ".venv", "virtual environment"),
+                     ("error", "not-analysed", "u.py", "UTF-16 text that has a name of the catalog; convert it to UTF-8")])
 
 
 def test_run_properties():
