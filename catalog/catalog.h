@@ -58,6 +58,15 @@ struct catalog_argument {
   const char *to;   /* new parameter; "" when it has no counterpart */
 };
 
+/* The calls that the new function takes; 0: not known. Callers of the old one often ask for less around a call. */
+struct catalog_limits {
+  unsigned tokens;     /* most rows of a call */
+  unsigned k_multiple; /* the inner dimension is a multiple of this */
+  unsigned n_multiple; /* the columns (experts) are a multiple of this, */
+  unsigned n_most;     /* and at most so many */
+  unsigned sm_least;   /* compute capability times ten: 80 */
+};
+
 struct catalog_route {
   enum catalog_route_kind kind;
   const char *module; /* Python module that defines the function; "" for CATALOG_ROUTE_NONE */
@@ -68,6 +77,7 @@ struct catalog_route {
   bool cxx;           /* a C++ call may be rewritten to sgl_kernel_jit::name (JIT only) */
   const struct catalog_argument *arguments;
   unsigned arguments_count;
+  struct catalog_limits limits;
   const char *note; /* differences a caller must know; "" when none */
 };
 

@@ -83,6 +83,9 @@ static void route_row(FILE *out, unsigned index, unsigned number, const struct c
   fprintf(out, ".python = %s, .cxx = %s, ", route->python ? "true" : "false", route->cxx ? "true" : "false");
   if (route->arguments_count)
     fprintf(out, ".arguments = s%u_arguments%u, .arguments_count = %u, ", index, number, route->arguments_count);
+  const struct catalog_limits *limits = &route->limits;
+  fprintf(out, ".limits = {%u, %u, %u, %u, %u}, ", limits->tokens, limits->k_multiple, limits->n_multiple,
+          limits->n_most, limits->sm_least);
   field(out, "note", route->note);
   fputs("},\n", out);
 }

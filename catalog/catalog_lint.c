@@ -520,10 +520,12 @@ static void check_route(struct lint *lint, unsigned index) {
   const struct catalog_symbol *symbol = lint->symbol;
   const struct catalog_route *route = &symbol->routes[index];
   yaml_node_t *place = entry_of(lint, "routes", index);
+  static const struct catalog_limits none;
   if (route->kind == CATALOG_ROUTE_NONE) {
     if (!route->note[0])
       fault(lint, place, "a route of kind none needs a note that says why");
-    if (route->module[0] || route->name[0] || route->arguments_count || symbol->routes_count > 1)
+    if (route->module[0] || route->name[0] || route->arguments_count ||
+        memcmp(&route->limits, &none, sizeof none) != 0 || symbol->routes_count > 1)
       fault(lint, place, "a route of kind none stands alone and has only a note");
   } else if (!is_dotted_name(route->module) || !is_identifier(route->name)) {
     fault(lint, place, "a route needs a module and a name");

@@ -66,6 +66,15 @@ static const cyaml_schema_field_t argument_fields[] = {
 static const cyaml_schema_value_t argument_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_argument, argument_fields)};
 
+static const cyaml_schema_field_t limits_fields[] = {
+    CYAML_FIELD_UINT("tokens", OPTIONAL, struct catalog_limits, tokens),
+    CYAML_FIELD_UINT("k_multiple", OPTIONAL, struct catalog_limits, k_multiple),
+    CYAML_FIELD_UINT("n_multiple", OPTIONAL, struct catalog_limits, n_multiple),
+    CYAML_FIELD_UINT("n_most", OPTIONAL, struct catalog_limits, n_most),
+    CYAML_FIELD_UINT("sm_least", OPTIONAL, struct catalog_limits, sm_least),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t route_fields[] = {
     WORD(catalog_route, kind, route_words, REQUIRED),
     TEXT(catalog_route, module, OPTIONAL),
@@ -75,6 +84,7 @@ static const cyaml_schema_field_t route_fields[] = {
     WORD(catalog_route, python, truth_words, OPTIONAL),
     WORD(catalog_route, cxx, truth_words, OPTIONAL),
     LIST(catalog_route, arguments, argument_entry, OPTIONAL),
+    CYAML_FIELD_MAPPING("limits", OPTIONAL, struct catalog_route, limits, limits_fields),
     TEXT(catalog_route, note, OPTIONAL),
     CYAML_FIELD_END,
 };

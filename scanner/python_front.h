@@ -2,6 +2,7 @@
  *
  *   python_analyse.c   one file: source, tree, uses, edits; the entry points of scanner.h
  *   python_notebook.c  the code and text of a notebook's cells, and the way back to its bytes
+ *   python_conditions.c  conditions around a use that are narrower than the new function
  *   python_edits.c     import statements and qualified uses rewritten
  *   python_uses.c      every use of a removed name, and its verdict
  *   python_strings.c   strings and comments: loader strings, programs, mentions
@@ -494,6 +495,8 @@ struct py_probe {
 };
 
 void py_guards_open(struct py_unit *unit);
+/* Does the block end in return, raise, sys.exit(), pytest.skip() or the like? */
+bool py_leaves(const struct py_tree *tree, py_id block);
 /* Does a branch around the node ask for this name? */
 bool py_probed(struct py_unit *unit, py_id node, const char *name);
 
@@ -591,6 +594,11 @@ void py_use_mark(struct py_unit *unit, struct py_uses *uses, const struct catalo
 
 /* python_strings.c: the loader strings become uses, the rest is reported as mentions. */
 void py_strings_collect(struct py_unit *unit, struct py_uses *uses);
+
+/* --- python_conditions.c ------------------------------------------------------------------------------------------ */
+
+/* "; conditions that are narrower than the new function: ..." of a use, or "". */
+const char *py_conditions(struct py_unit *unit, const struct py_use *use);
 
 /* --- python_layout.c ---------------------------------------------------------------------------------------------- */
 

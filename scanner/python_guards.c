@@ -248,8 +248,7 @@ static uint32_t probe(struct py_unit *unit, uint32_t outer, py_id condition) {
 
 /* --- the pass ----------------------------------------------------------------------------------------------------- */
 
-/* return, raise, sys.exit(), pytest.skip() and the like at the end of the block. */
-static bool leaves(const struct py_tree *tree, py_id block) {
+bool py_leaves(const struct py_tree *tree, py_id block) {
   static const char *const names[] = {"exit", "_exit", "quit", "skip", "skipTest", "fail", "abort"};
   py_id last = 0;
   for (py_id child = py_first_named(tree, block); child; child = py_next_named(tree, child))
@@ -375,7 +374,7 @@ static void guard_node(struct py_unit *unit, struct later *later, py_id node) {
       py_field(tree, node, PY_FIELD_ALTERNATIVE))
     return;
   py_id body = py_field(tree, node, PY_FIELD_CONSEQUENCE);
-  if (body && leaves(tree, body)) {
+  if (body && py_leaves(tree, body)) {
     condition = py_field(tree, node, PY_FIELD_CONDITION);
     unit->guards[parent] |= vendor_guard(unit, condition, WHEN_FALSE);
     if (unit->probes)

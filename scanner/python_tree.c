@@ -172,6 +172,27 @@ static bool brackets_match(const uint8_t *bytes, size_t size) {
   return !code.broken && code.depth == 0;
 }
 
+/* The star of `return a, *(b)` or `x[a, *(b)]`: the grammar takes one only before a name there. */
+static bool bare_star(const struct code *code, size_t at) {
+  const uint8_t *bytes = code->bytes;
+  size_t next = at + 1, before = at;
+  while (next < code->size && py_blank(bytes[next]))
+    next++;
+  while (before > 0 && (py_blank(bytes[before - 1]) || bytes[before - 1] == '\n'))
+    before--;
+  if (bytes[at] != '*' || next == code->size || py_word_byte(bytes[next]) || bytes[next] == '*' || !before ||
+      (code->depth && code->open[code->depth - 1] != ']'))
+    return false;
+  static const char *const words[] = {"return", "yield", "in"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    size_t length = strlen(words[i]);
+    if (before > length && memcmp(bytes + before - length, words[i], length) == 0 &&
+        !py_word_byte(bytes[before - length - 1]))
+      return true;
+  }
+  return strchr(",=[", bytes[before - 1]) != NULL;
+}
+
 /* A copy without what the grammar stumbles over. Python 3.14's t"..." has the syntax of f"...". A line inside brackets
  * may start left of its block, which the grammar takes for the end of the block: such lines are joined, and the
  * comments between them, which then have no end, taken out; they are listed. */
@@ -189,6 +210,8 @@ static uint8_t *plain_copy(const uint8_t *bytes, size_t size, struct span **comm
       else if (bytes[at - 1] == 't' || bytes[at - 1] == 'T')
         copy[at - 1] = 'f';
     }
+    if (bare_star(&code, at)) /* a minus may stand there */
+      copy[at] = '-';
     if (!code.depth)
       continue;
     if (c == '#') {

@@ -36,14 +36,9 @@ static bool starts_with(const char *text, const char *start) {
 
 /* --- what a path is ----------------------------------------------------------------------------------------------- */
 
-static bool is_dropped(const struct py_unit *unit, const struct catalog_route *route) {
-  return route->kind == CATALOG_ROUTE_SGLANG && route->until && unit->scan->options.sglang_release &&
-         catalog_version_compare(unit->scan->options.sglang_release, route->until) >= 0;
-}
-
 /* The function whose module `path` was and that left with it: "sglang.jit_kernel.fused_a_gemm". Of several functions
- * only the one with the name of the module can be meant. */
-static const struct catalog_symbol *dropped_module(const struct py_unit *unit, const char *path) {
+ * only the one with the name of the module can be meant. parent: the package that it is a name of, or NULL. */
+static const struct catalog_symbol *dropped_module(const struct py_unit *unit, const char *path, const char *parent) {
   const struct catalog *catalog = unit->scan->catalog;
   const struct catalog_symbol *found = NULL;
   const char *last = strrchr(path, '.');
@@ -51,7 +46,9 @@ static const struct catalog_symbol *dropped_module(const struct py_unit *unit, c
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     for (unsigned k = 0; k < catalog->symbols[i].routes_count; k++) {
       const struct catalog_route *route = &catalog->symbols[i].routes[k];
-      if (strcmp(route->module, path) != 0 || !is_dropped(unit, route))
+      if (strcmp(route->module, path) != 0 ||
+          !(parent ? rules_module_dropped(unit->scan, &catalog->symbols[i], route, parent)
+                   : rules_route_dropped(unit->scan, &catalog->symbols[i], route)))
         continue;
       if (last && strcmp(last + 1, route->name) == 0)
         return &catalog->symbols[i];
@@ -74,7 +71,7 @@ static void mark_new(struct py_unit *unit, struct py_uses *uses, const char *mod
     for (unsigned k = 0; k < symbol->routes_count; k++) {
       const struct catalog_route *route = &symbol->routes[k];
       size_t length = strlen(module);
-      if (is_dropped(unit, route))
+      if (rules_route_dropped(unit->scan, symbol, route))
         continue;
       new = new || (strcmp(route->module, module) == 0 && strcmp(route->name, name) == 0) ||
             (strncmp(route->module, module, length) == 0 && route->module[length] == '.' &&
@@ -125,9 +122,10 @@ static void collect_from_import(struct py_unit *unit, struct py_uses *uses, py_i
     if (!py_index_name(unit->scan, tree->bytes + tree->nodes[word].start, length))
       continue;
     const char *name = text_of(unit, word);
-    const struct catalog_symbol *gone = starts_with(module, "sglang.")
-                                            ? dropped_module(unit, py_text_format(&unit->arena, "%s.%s", module, name))
-                                            : NULL;
+    const struct catalog_symbol *gone =
+        starts_with(module, "sglang.")
+            ? dropped_module(unit, py_text_format(&unit->arena, "%s.%s", module, name), module)
+            : NULL;
     const struct catalog_symbol *symbol = gone        ? gone
                                           : operators ? rules_operator_removed(unit->scan, name)
                                                       : rules_python_removed(unit->scan, module, name);
@@ -157,7 +155,7 @@ static void collect_import(struct py_unit *unit, struct py_uses *uses, py_id sta
     const char *path = dotted(unit, name), *last = strrchr(path, '.');
     if (!last || !(starts_with(path, "sglang.") || strcmp(path, PY_OWN_PACKAGE) == 0))
       continue;
-    const struct catalog_symbol *gone = dropped_module(unit, path);
+    const struct catalog_symbol *gone = dropped_module(unit, path, NULL);
     if (gone) {
       py_id word = last_named(tree, name);
       struct py_use *use = py_use_add(uses, PY_USE_MODULE, gone, tree->nodes[word].start,
@@ -215,7 +213,7 @@ static void add_reference(struct py_unit *unit, struct py_uses *uses, py_id node
     return;
   }
   if (!operators && !py_is_package(value.path) &&
-      dropped_module(unit, py_text_format(&unit->arena, "%s.%s", value.path, name)))
+      dropped_module(unit, py_text_format(&unit->arena, "%s.%s", value.path, name), value.path))
     return; /* a module on the way to its function */
   struct py_use *use = py_use_add(uses, operators ? PY_USE_OPERATOR : PY_USE_QUALIFIED, symbol, tree->nodes[word].start,
                                   tree->nodes[word].end - tree->nodes[word].start);
@@ -467,11 +465,14 @@ static const char *qualified_reason(struct py_unit *unit, const struct py_uses *
   return NULL;
 }
 
-/* Are names of the wheel that still live imported under the same guard? They are lost with this one. */
-static bool loses_kept(struct py_unit *unit, const struct py_use *use) {
+/* The names of the wheel that still live and are imported under the same guard: they are lost with this one. NULL:
+ * none.
+ */
+static const char *lost_names(struct py_unit *unit, const struct py_use *use) {
   const struct py_tree *tree = &unit->tree;
-  if (!(unit->guards[use->statement] & PY_GUARD_TRY))
-    return false;
+  const char *names = NULL;
+  if (use->kind != PY_USE_IMPORT || !(unit->guards[use->statement] & PY_GUARD_TRY))
+    return NULL;
   for (py_id statement = py_first_named(tree, py_parent(tree, use->statement)); statement;
        statement = py_next_named(tree, statement)) {
     if (py_kind(tree, statement) != PY_IMPORT_FROM_STATEMENT)
@@ -481,11 +482,13 @@ static bool loses_kept(struct py_unit *unit, const struct py_use *use) {
     for (py_id entry = module_node ? py_next_named(tree, module_node) : 0; py_is_package(module) && entry;
          entry = py_next_named(tree, entry)) {
       py_id name = py_kind(tree, entry) == PY_ALIASED_IMPORT ? py_field(tree, entry, PY_FIELD_NAME) : entry;
-      if (name && !rules_python_removed(unit->scan, module, dotted(unit, name)))
-        return true;
+      if (!name || rules_python_removed(unit->scan, module, dotted(unit, name)))
+        continue;
+      const char *text = py_kind(tree, name) == PY_WILDCARD_IMPORT ? "all others" : dotted(unit, name);
+      names = names ? py_text_format(&unit->arena, "%s, %s", names, text) : text;
     }
   }
-  return false;
+  return names;
 }
 
 static bool ignored(const struct py_unit *unit, const struct py_use *use) {
@@ -507,8 +510,14 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
   if (!reason && !route)
     reason = why;
   const char *guard = use->kind == PY_USE_STRING ? NULL : guard_reason(unit, use->node, name);
-  if (guard && (use->kind == PY_USE_IMPORT ? !loses_kept(unit, use) : true))
+  const char *lost = guard ? lost_names(unit, use) : NULL;
+  if (guard && !lost)
     use->level = LEVEL_WARNING;
+  if (lost)
+    guard = py_text_format(&unit->arena,
+                           "a handler takes the failure and drops %s with it in silence, which the "
+                           "package still has: import those on their own",
+                           lost);
   if (!reason)
     reason = guard;
   if (!reason && (unit->guards[use->node] & PY_GUARD_VENDOR))
@@ -524,6 +533,8 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
     reason = "the statement has comments, and another one follows on its line: change it by hand";
   if (!reason && ignored(unit, use))
     reason = "a comment accepts it";
+  if (lost && reason != guard)
+    reason = py_text_format(&unit->arena, "%s; %s", reason, guard);
   use->reason = reason;
   if (!reason) {
     use->verdict = VERDICT_REWRITE;
@@ -547,14 +558,16 @@ void py_uses_report(struct py_unit *unit, const struct py_uses *uses) {
       [PY_USE_STAR] = EVIDENCE_AST,      [PY_USE_MODULE] = EVIDENCE_IMPORT, [PY_USE_STRING] = EVIDENCE_STRING};
   for (size_t i = 0; i < uses->count; i++) {
     const struct py_use *use = &uses->list[i];
+    bool operator= use->kind == PY_USE_OPERATOR ||(use->kind == PY_USE_STRING &&
+                                                   !rules_layer_removed(unit->scan, use->symbol, CATALOG_LAYER_PYTHON));
     const char *left =
         use->module && starts_with(use->module, "sglang.")
             ? py_text_format(&unit->arena, "%s is no longer in %s", use->symbol->id, use->module)
-            : py_left(unit, use->symbol, use->kind == PY_USE_OPERATOR ? CATALOG_LAYER_OPERATOR : CATALOG_LAYER_PYTHON,
-                      use->symbol->id);
+            : py_left(unit, use->symbol, operator? CATALOG_LAYER_OPERATOR : CATALOG_LAYER_PYTHON, use->symbol->id);
     const char *message = use->verdict == VERDICT_REWRITE
-                              ? py_text_format(&unit->arena, "%s; import it from %s", left, use->route->module)
-                              : py_text_format(&unit->arena, "%s; %s", left, use->reason);
+                              ? py_text_format(&unit->arena, "%s; import it from %s%s", left, use->route->module,
+                                               py_conditions(unit, use))
+                              : py_text_format(&unit->arena, "%s; %s%s", left, use->reason, py_conditions(unit, use));
     py_find(unit, use->offset, use->symbol, use->verdict, evidence[use->kind], use->level, message);
   }
 }

@@ -122,22 +122,54 @@ bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *s
   return layer_removed(scan, symbol, layer);
 }
 
+static bool route_passed(const struct scan *scan, const struct catalog_route *route) {
+  return route->kind == CATALOG_ROUTE_SGLANG && route->until && scan->options.sglang_release &&
+         catalog_version_compare(scan->options.sglang_release, route->until) >= 0;
+}
+
+bool rules_route_dropped(const struct scan *scan, const struct catalog_symbol *symbol,
+                         const struct catalog_route *route) {
+  if (!route_passed(scan, route))
+    return false;
+  for (unsigned i = 0; i < symbol->routes_count; i++) {
+    const struct catalog_route *other = &symbol->routes[i]; /* of another era, with another signature */
+    if (other->kind == CATALOG_ROUTE_SGLANG && !route_passed(scan, other) &&
+        catalog_version_compare(scan->options.sglang_release, other->from) >= 0 &&
+        strcmp(other->module, route->module) == 0 && strcmp(other->name, route->name) == 0)
+      return false;
+  }
+  return true;
+}
+
+bool rules_module_dropped(const struct scan *scan, const struct catalog_symbol *symbol,
+                          const struct catalog_route *route, const char *parent) {
+  size_t length = strlen(parent);
+  if (!rules_route_dropped(scan, symbol, route))
+    return false;
+  for (unsigned i = 0; i < symbol->routes_count; i++) {
+    const struct catalog_route *other = &symbol->routes[i];
+    if (other->kind == CATALOG_ROUTE_SGLANG && !route_passed(scan, other) &&
+        catalog_version_compare(scan->options.sglang_release, other->from) >= 0 &&
+        strncmp(other->module, parent, length) == 0 && other->module[length] == '.' &&
+        strcmp(other->name, route->name) == 0)
+      return false; /* the package still has the function below it, and most give it out themselves */
+  }
+  return true;
+}
+
 /* A module path that the chosen sglang release has dropped: the function in it, or the module as a name of its parent.
  */
 static bool dropped_route(const struct scan *scan, const struct catalog_symbol *symbol, const char *module,
                           const char *name) {
-  if (!scan->options.sglang_release)
-    return false;
   for (unsigned i = 0; i < symbol->routes_count; i++) {
     const struct catalog_route *route = &symbol->routes[i];
-    if (route->kind != CATALOG_ROUTE_SGLANG || !route->until ||
-        catalog_version_compare(scan->options.sglang_release, route->until) < 0)
-      continue;
-    if (strcmp(route->module, module) == 0 && strcmp(route->name, name) == 0)
+    if (strcmp(route->module, module) == 0 && strcmp(route->name, name) == 0 &&
+        rules_route_dropped(scan, symbol, route))
       return true;
     size_t parent = strlen(module);
     if (strncmp(route->module, module, parent) == 0 && route->module[parent] == '.' &&
-        strcmp(route->module + parent + 1, name) == 0 && strcmp(route->name, name) == 0)
+        strcmp(route->module + parent + 1, name) == 0 && strcmp(route->name, name) == 0 &&
+        rules_module_dropped(scan, symbol, route, module))
       return true;
   }
   return false;
@@ -193,6 +225,14 @@ static char *near_route(const struct catalog_symbol *symbol, const struct catalo
   return route ? scan_format("there is no replacement: %s", route->note) : NULL;
 }
 
+/* A message goes on behind the catalog's note. */
+static char *without_stop(char *text) {
+  size_t length = strlen(text);
+  if (length && text[length - 1] == '.')
+    text[length - 1] = '\0';
+  return text;
+}
+
 /* Why a Python import of the symbol is not rewritten, and what to do. */
 static char *python_why(const struct scan *scan, const struct catalog_symbol *symbol) {
   char *why = near_route(symbol, python_route(scan, symbol), ".");
@@ -203,14 +243,14 @@ static char *python_why(const struct scan *scan, const struct catalog_symbol *sy
   if (!why)
     why = scan_format("%s", scan->options.sglang_release ? "the chosen sglang release has no replacement for it"
                                                          : "sgl_kernel_jit has no kernel for it");
-  return why;
+  return without_stop(why);
 }
 
 static char *cxx_why(const struct scan *scan, const struct catalog_symbol *symbol) {
   if (scan->options.sglang_release)
     return scan_format("sglang has no C++ replacement; --to jit has one for some functions");
   char *why = near_route(symbol, catalog_jit_route(symbol), "::");
-  return why ? why : scan_format("sgl_kernel_jit has no kernel for it");
+  return why ? without_stop(why) : scan_format("sgl_kernel_jit has no kernel for it");
 }
 
 const struct catalog_route *rules_python_target(const struct scan *scan, const struct catalog_symbol *symbol,

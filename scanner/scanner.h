@@ -8,6 +8,7 @@
  *   python_*.c        the Python front: tree-sitter, scopes, bindings, import rewriting, notebooks
  *   cxx_*.c           the C, C++ and CUDA front: lexer, libclang with the catalog's prelude
  *   text_*.c          build files, documentation, scripts, patches, other languages
+ *   conditions.c      conditions around a use that are narrower than the new function, for the fronts
  *   edit.c            applies edits to files, atomically
  *   report*.c         what a run has to say, in all forms (report.h)
  *   rules.c           catalog look-ups that more than one front needs
@@ -184,6 +185,12 @@ void rules_free(struct scan *scan);
  * "sglang.jit_kernel", name "dsv3_router_gemm". NULL when it is not a removed name. A submodule that the catalog does
  * not list under the symbol gives NULL. */
 const struct catalog_symbol *rules_python_removed(const struct scan *scan, const char *module, const char *name);
+/* Is the route one of an sglang release before the chosen one, in a place that this one no longer has? */
+bool rules_route_dropped(const struct scan *scan, const struct catalog_symbol *symbol,
+                         const struct catalog_route *route);
+/* The same for its module as a name of the package `parent` above it. */
+bool rules_module_dropped(const struct scan *scan, const struct catalog_symbol *symbol,
+                          const struct catalog_route *route, const char *parent);
 /* An operator "dsv3_router_gemm" of namespace sgl_kernel that is gone. */
 const struct catalog_symbol *rules_operator_removed(const struct scan *scan, const char *op_name);
 /* Where a Python import of the symbol is rewritten to, or NULL with the reason in *why; it lives as long as the rules.

@@ -63,13 +63,29 @@ static size_t joined_string(const uint8_t *bytes, size_t at) {
   return operators == 1 && i > 0 && quote(bytes[i - 1]) ? i - 1 : SIZE_MAX;
 }
 
+/* DIR / "x.cu"   DIR + "x.cu"   os.path.join(DIR, "x.cu"): the folder is in a variable. */
+static bool below_variable(const uint8_t *bytes, size_t start) {
+  if (start == 0 || !quote(bytes[start - 1]))
+    return false;
+  size_t i = start - 1;
+  while (i > 0 && (bytes[i - 1] == ' ' || bytes[i - 1] == '\t' || bytes[i - 1] == '\n'))
+    i--;
+  if (i > 0 && (bytes[i - 1] == '/' || bytes[i - 1] == '+'))
+    return true;
+  bool later = false; /* a comma before it: not the first argument */
+  for (size_t end = i; i > 0 && end - i < 200 && !strchr("()[]{};", bytes[i - 1]); i--)
+    later = later || bytes[i - 1] == ',';
+  return later && i > 4 && bytes[i - 1] == '(' &&
+         (memcmp(bytes + i - 5, "join", 4) == 0 || memcmp(bytes + i - 5, "Path", 4) == 0);
+}
+
 static void read_entry(const uint8_t *bytes, size_t at, size_t length, struct entry *entry) {
   *entry = (struct entry){0};
   add_part(entry, bytes + at, length);
   size_t start = read_parts(bytes, at, entry);
   entry->written = entry->count;
   bool rooted = bytes[start] == '/' || bytes[start] == '\\';
-  entry->relative = !rooted && !(start > 0 && strchr("})>", bytes[start - 1]));
+  entry->relative = !rooted && !(start > 0 && strchr("})>", bytes[start - 1])) && !below_variable(bytes, start);
   size_t before = start;
   while ((before = joined_string(bytes, before)) != SIZE_MAX) {
     if (before > 0 && (bytes[before - 1] == '/' || bytes[before - 1] == '\\'))

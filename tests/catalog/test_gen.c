@@ -51,6 +51,7 @@ static void same_route(const struct catalog_route *have, const struct catalog_ro
   CU_ASSERT_EQUAL(have->cxx, want->cxx);
   same_text(have->note, want->note);
   CU_ASSERT_EQUAL_FATAL(have->arguments_count, want->arguments_count);
+  CU_ASSERT_EQUAL(memcmp(&have->limits, &want->limits, sizeof have->limits), 0);
   CU_ASSERT_EQUAL(have->arguments == NULL, have->arguments_count == 0);
   for (unsigned i = 0; i < want->arguments_count; i++) {
     same_text(have->arguments[i].from, want->arguments[i].from);
