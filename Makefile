@@ -6,6 +6,7 @@
 #   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
+#   make bench-scan   whole scans of a checkout of real projects against rg and ast-grep; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
@@ -48,7 +49,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 
 PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
             libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libgit2-dev \
-            libjansson-dev libxxhash-dev
+            libjansson-dev libxxhash-dev ripgrep
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
 TREE_SITTER_VERSION := 0.23.2
@@ -100,8 +101,8 @@ CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
 JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
 SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
-SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c,$(wildcard scanner/*.c))) \
-                $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
+SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,$(wildcard scanner/*.c))) \
+                $(B)/obj/gen/prefilter_builtin.o $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS)
 
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
@@ -125,7 +126,7 @@ $(B)/obj/catalog/%.o: catalog/%.c | $(DEPS_STAMP)
 
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
-	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(EXTRA_gen) -MMD -MP -c -o $@ $<
 
 # The grammar and tree-sitter are somebody else's code: no warnings of ours.
 $(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
@@ -172,6 +173,14 @@ $(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/
 $(B)/bin/sgl-migrate: $(B)/obj/scanner/main.o $(SCANNER_OBJS)
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(SCANNER_LIBS)
+
+# The name search of the built-in catalog, compiled once here and not at every start.
+$(B)/bin/prefilter-gen: $(call objs,scanner/prefilter_gen.c scanner/prefilter_patterns.c scanner/memory.c) $(B)/obj/gen/catalog_builtin.o
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs libhs)
+$(B)/gen/prefilter_builtin.c: $(B)/bin/prefilter-gen
+	$(call Q,GEN)$(B)/bin/prefilter-gen >$@
+$(B)/obj/gen/prefilter_builtin.o: EXTRA_gen = $(shell pkg-config --cflags libhs)
 
 # The command reaches private functions of the library, and is a program: it may need what the library does not.
 $(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(B)/lib/jit.a
@@ -250,7 +259,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
-.PHONY: tests check check-torch-matrix check-kernel-wheels run gpu-check gpu-bench plot
+.PHONY: tests check check-torch-matrix check-kernel-wheels run bench bench-scan gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -278,6 +287,9 @@ bench: $(LIBS) $(BENCH) $(FAKES)
 	[ -z "$$nvrtc" ] || export SGL_KERNEL_JIT_NVRTC="$${SGL_KERNEL_JIT_NVRTC:-$$nvrtc}"; \
 	status=0; for program in $(BENCH); do $$program || status=1; done; \
 	$(PYTHON) tests/bench/bench_python.py $(B) || status=1; exit $$status
+
+bench-scan: $(B)/bin/sgl-migrate
+	$(PYTHON) tests/bench/bench_scan.py $(B)
 
 gpu-check: $(LIBS) $(GPU)
 	$(PYTHON) tests/check.py --build $(B) --gpu -v

@@ -142,7 +142,7 @@ static int run(const struct command *command) {
   bool progress = isatty(STDERR_FILENO);
   for (size_t i = 0; i < command->paths_count; i++) {
     scans[i] = (struct scan){.catalog = catalog, .root = command->paths[i]};
-    if (!scan_walk(&scans[i], scans, i, message, sizeof message))
+    if (!scan_walk(&scans[i], scans, i, command->threads, progress, message, sizeof message))
       usage_error("%s", message);
   }
   struct decision decision;

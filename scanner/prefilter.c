@@ -1,78 +1,32 @@
-/* Which files can contain a catalog name at all: one Hyperscan pattern set over the bytes of every file. */
-#include "scanner/scanner.h"
+#include "scanner/prefilter.h"
 
-#include <hs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct prefilter {
+  struct prefilter_patterns patterns;
   hs_database_t *database;
   hs_scratch_t **scratch; /* one a worker */
   unsigned workers;
 };
-
-struct patterns {
-  const char **text;
-  size_t *length;
-  size_t count, capacity;
-};
-
-static void add_pattern(struct patterns *patterns, const char *text) {
-  if (!text || !*text)
-    return;
-  if (patterns->count == patterns->capacity) {
-    patterns->capacity = patterns->capacity ? 2 * patterns->capacity : 256;
-    patterns->text = scan_alloc(patterns->text, patterns->capacity * sizeof *patterns->text);
-    patterns->length = scan_alloc(patterns->length, patterns->capacity * sizeof *patterns->length);
-  }
-  patterns->text[patterns->count] = text;
-  patterns->length[patterns->count++] = strlen(text);
-}
-
-/* Paths of deleted files count by their last part, which may stand alone in a joined path. */
-static void add_file_name(struct patterns *patterns, const char *path) {
-  const char *slash = strrchr(path, '/');
-  add_pattern(patterns, slash ? slash + 1 : path);
-}
 
 static void fail(const char *what) {
   fprintf(stderr, "sgl-migrate: the name search cannot start: %s\n", what);
   _exit(EXIT_FAULT);
 }
 
-struct prefilter *prefilter_new(const struct scan *scan, unsigned workers) {
-  const struct catalog *catalog = scan->catalog;
-  struct patterns patterns = {0};
-  add_pattern(&patterns, "sgl-migrate:"); /* an ignore comment may be all that is left */
-  add_pattern(&patterns, catalog->library.package);
-  add_pattern(&patterns, catalog->library.op_namespace);
-  for (unsigned i = 0; i < catalog->symbols_count; i++) {
-    const struct catalog_symbol *symbol = &catalog->symbols[i];
-    add_pattern(&patterns, symbol->id);
-    for (unsigned k = 0; k < symbol->python_count; k++)
-      add_pattern(&patterns, symbol->python[k].name);
-    add_pattern(&patterns, symbol->op_name);
-    add_pattern(&patterns, symbol->cxx.name);
-    add_pattern(&patterns, symbol->cxx.mangled);
-    for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
-      add_pattern(&patterns, symbol->cxx.templates[k]);
-    for (unsigned k = 0; k < symbol->sources_count; k++)
-      add_file_name(&patterns, symbol->sources[k]);
-    for (unsigned k = 0; k < symbol->tests_count; k++)
-      add_file_name(&patterns, symbol->tests[k]);
-    for (unsigned k = 0; k < symbol->benchmarks_count; k++)
-      add_file_name(&patterns, symbol->benchmarks[k]);
-  }
-  unsigned *flags = scan_alloc(NULL, patterns.count * sizeof *flags);
-  for (size_t i = 0; i < patterns.count; i++)
-    flags[i] = HS_FLAG_SINGLEMATCH;
+struct prefilter *prefilter_new(const struct catalog *catalog, unsigned workers) {
   struct prefilter *prefilter = scan_alloc(NULL, sizeof *prefilter);
   *prefilter = (struct prefilter){.workers = workers};
+  prefilter_patterns(&prefilter->patterns, catalog);
   hs_compile_error_t *error = NULL;
-  if (hs_compile_lit_multi(patterns.text, flags, NULL, patterns.length, (unsigned)patterns.count, HS_MODE_BLOCK, NULL,
-                           &prefilter->database, &error) != HS_SUCCESS)
+  /* A Hyperscan of another version does not take it. */
+  if (catalog != &catalog_builtin || hs_deserialize_database((const char *)prefilter_builtin, prefilter_builtin_size,
+                                                             &prefilter->database) != HS_SUCCESS)
+    prefilter->database = prefilter_compile(&prefilter->patterns, NULL, &error);
+  if (!prefilter->database)
     fail(error ? error->message : "unknown error");
   prefilter->scratch = scan_alloc(NULL, workers * sizeof(hs_scratch_t *));
   for (unsigned i = 0; i < workers; i++) {
@@ -80,29 +34,48 @@ struct prefilter *prefilter_new(const struct scan *scan, unsigned workers) {
     if (hs_alloc_scratch(prefilter->database, &prefilter->scratch[i]) != HS_SUCCESS)
       fail("out of memory");
   }
-  free(flags);
-  free(patterns.text);
-  free(patterns.length);
   return prefilter;
 }
 
-static int on_match(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *context) {
-  (void)id;
-  (void)from;
-  (void)to;
-  (void)flags;
-  *(bool *)context = true;
-  return 1; /* one match is enough */
+struct look {
+  const struct prefilter_patterns *patterns;
+  const uint8_t *bytes;
+  size_t size;
+  unsigned seen;
+};
+
+static bool word_byte(uint8_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-bool prefilter_hit(struct prefilter *prefilter, unsigned worker, const uint8_t *bytes, size_t size) {
-  bool hit = false;
+/* Does a word of the text start at `at`? Also right behind an escape: "\\nNAME" in the text of a string. */
+static bool word_starts(const uint8_t *bytes, size_t at) {
+  size_t start = at;
+  while (start > 0 && at - start < 10 && word_byte(bytes[start - 1]))
+    start--;
+  return start == at || (start > 0 && bytes[start - 1] == '\\');
+}
+
+static int on_match(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *context) {
+  (void)from;
+  (void)flags;
+  struct look *look = context;
+  unsigned seen = look->patterns->seen[id];
+  size_t start = (size_t)to - look->patterns->length[id];
+  if (!word_starts(look->bytes, start) || (to < look->size && word_byte(look->bytes[to])))
+    seen &= ~(unsigned)SEEN_NAME;
+  look->seen |= seen;
+  return look->seen == SEEN_ALL; /* no more to learn */
+}
+
+unsigned prefilter_look(struct prefilter *prefilter, unsigned worker, const uint8_t *bytes, size_t size) {
+  struct look look = {&prefilter->patterns, bytes, size, 0};
   if (size == 0)
-    return false;
+    return 0;
   hs_error_t status =
-      hs_scan(prefilter->database, (const char *)bytes, (unsigned)size, 0, prefilter->scratch[worker], on_match, &hit);
+      hs_scan(prefilter->database, (const char *)bytes, (unsigned)size, 0, prefilter->scratch[worker], on_match, &look);
   /* A file that could not be searched is analysed in full rather than left out. */
-  return hit || (status != HS_SUCCESS && status != HS_SCAN_TERMINATED);
+  return status == HS_SUCCESS || status == HS_SCAN_TERMINATED ? look.seen : SEEN_ALL;
 }
 
 void prefilter_free(struct prefilter *prefilter) {
@@ -110,5 +83,6 @@ void prefilter_free(struct prefilter *prefilter) {
     hs_free_scratch(prefilter->scratch[i]);
   free(prefilter->scratch);
   hs_free_database(prefilter->database);
+  prefilter_patterns_free(&prefilter->patterns);
   free(prefilter);
 }

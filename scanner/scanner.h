@@ -2,7 +2,8 @@
  *
  *   main.c, command*  the command line: options, exit status; fix.c replaces files
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
- *   walk.c            which files belong to the tree
+ *   crew.c            worker threads, progress on a terminal
+ *   walk.c, load.c    which files belong to the tree; reading them
  *   pins*.c           requirement pins: the defaults of --kernel and --to (pins.h)
  *   prefilter.c       which files can contain a catalog name at all (Hyperscan over the bytes)
  *   python_*.c        the Python front: tree-sitter, scopes, bindings, import rewriting, notebooks
@@ -17,6 +18,7 @@
 #ifndef SGL_SCANNER_H
 #define SGL_SCANNER_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,13 +94,14 @@ struct result {
 /* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its
  * index needs the macros of the whole tree). Of other files bytes is NULL and size 0. */
 struct source_file {
-  char *path;      /* relative to the root given on the command line, '/' separated: what is reported */
-  char *full_path; /* what is opened */
+  char *path;      /* relative to the root given on the command line, '/' separated: what is reported; not owned */
+  char *full_path; /* what is opened; `path` is its end */
   enum language language;
   const uint8_t *bytes; /* the whole file, read-only; not NUL-ended; NULL when size is 0 or it could not be read */
   size_t size;
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
-  bool hit;                   /* the prefilter saw a catalog name or the package name in it */
+  bool hit;                   /* the prefilter saw something of the catalog in it */
+  uint8_t seen;               /* and what: SEEN_ bits of prefilter.h */
   bool elsewhere;             /* belongs to another shard: the indexes see it, it is not analysed and not counted */
   struct result result;
 };
@@ -146,22 +149,25 @@ struct scan {
   struct cxx_index *cxx_index;
 };
 
-/* scan.c: the files below scan->root, with catalog set and the rest zero. Files that an earlier scan has too are left
- * out. Returns false after writing one line into message when the root cannot be read; scan_close is needed in both
- * cases. */
-bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, char *message, size_t message_size);
-/* After that, with options set: read, prefilter, index, analyse with `threads` workers. Findings come out sorted by
- * line, column and symbol, whatever the number of workers. */
+/* scan.c: the files below scan->root, with catalog set and the rest zero: walk, and meanwhile read and prefilter with
+ * `threads` workers. Files that an earlier scan has too are left out. Returns false after writing one line into message
+ * when the root cannot be read; scan_close is needed in both cases. */
+bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,
+               char *message, size_t message_size);
+/* After that, with options set: index, analyse with `threads` workers. Findings come out sorted by line, column and
+ * symbol, whatever the number of workers. */
 void scan_run(struct scan *scan, unsigned threads, bool progress);
 /* Analyse one file of scan->files again after its bytes were exchanged (for what an edit would give). */
 void scan_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 void scan_close(struct scan *scan);
+void scan_free_file(struct source_file *file);
 
-/* Out of memory: says so and ends the process with EXIT_FAULT. */
+/* memory.c. Out of memory: says so and ends the process with EXIT_FAULT. */
 void *scan_alloc(void *old, size_t size);
 char *scan_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *scan_format_list(const char *format, va_list list) __attribute__((format(printf, 1, 0)));
 
-/* scan.c: add to a result. The message is printf-formatted and copied. Out of memory ends the process with status 16
+/* result.c: add to a result. The message is printf-formatted and copied. Out of memory ends the process with status 16
  * (a command-line tool; the libraries never do this). result_find adds nothing when the same line and symbol is there
  * already, unless the new one is stronger (rewrite and report before mention, report before rewrite): then it replaces.
  */
@@ -248,16 +254,8 @@ void text_build_entries(const struct scan *scan, const struct source_file *file,
 void python_find_in_text(const struct scan *scan, const uint8_t *bytes, size_t size,
                          void (*found)(void *user, size_t offset, const struct catalog_symbol *symbol), void *user);
 
-/* walk.c: the files below scan->root into scan->files, notes and real_root. Returns false after writing one line. */
-bool walk_root(struct scan *scan, char *message, size_t message_size);
-/* The language of a file by its name alone. */
+/* walk.c: the language of a file by its name alone. */
 enum language walk_language(const char *path);
-
-/* prefilter.c: all names of the catalog as one pattern set. `workers` is how many threads call prefilter_hit at once,
- * each with its own `worker` number below it. */
-struct prefilter *prefilter_new(const struct scan *scan, unsigned workers);
-bool prefilter_hit(struct prefilter *prefilter, unsigned worker, const uint8_t *bytes, size_t size);
-void prefilter_free(struct prefilter *prefilter);
 
 /* edit.c */
 /* The bytes after the edits (sorted in place; identical ones collapse; insertions at one place keep their order).

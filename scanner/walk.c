@@ -1,5 +1,5 @@
 /* Which files belong to the tree. A file is listed once, at its real path below the root. */
-#include "scanner/scanner.h"
+#include "scanner/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct walk {
-  struct scan *scan;
-  size_t files_capacity, notes_capacity;
-};
 
 /* The repository that a folder belongs to; NULL when it is in none. */
 struct repository {
@@ -51,14 +46,18 @@ static const char *const source_markers[] = {"CMakeLists.txt", "meson.build", "s
 
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
-static void add_file(struct walk *walk, char *path, char *full_path) {
-  struct scan *scan = walk->scan;
-  if (scan->files_count == walk->files_capacity) {
+/* full_path is owned; the path begins `relative` bytes in. */
+static void add_file(struct walk *walk, char *full_path, size_t relative) {
+  if (walk->files_count == walk->files_capacity) {
     walk->files_capacity = walk->files_capacity ? 2 * walk->files_capacity : 256;
-    scan->files = scan_alloc(scan->files, walk->files_capacity * sizeof *scan->files);
+    walk->files = scan_alloc(walk->files, walk->files_capacity * sizeof(struct source_file *));
   }
-  scan->files[scan->files_count++] =
-      (struct source_file){.path = path, .full_path = full_path, .language = walk_language(path)};
+  struct source_file *file = scan_alloc(NULL, sizeof *file);
+  char *path = full_path + relative;
+  *file = (struct source_file){.path = path, .full_path = full_path, .language = walk_language(path)};
+  walk->files[walk->files_count++] = file;
+  if (walk->each)
+    walk->each(walk->user, file);
 }
 
 static void add_note(struct walk *walk, const char *path, const char *reason, bool failed) {
@@ -131,95 +130,133 @@ static void close_repository(struct repository *repository) {
   git_repository_free(repository->git);
 }
 
-/* Ignored and not tracked. */
+/* Ignored and not tracked. The index answers for nearly all paths, and fast; an ignore look-up reads files. */
 static bool ignored(const struct repository *repository, const char *full_path, bool folder) {
   if (!repository || strlen(full_path) <= repository->prefix)
     return false;
-  char *path = scan_format("%s%s", full_path + repository->prefix, folder ? "/" : "");
+  const char *path = full_path + repository->prefix;
+  if (!folder && git_index_get_bypath(repository->index, path, 0))
+    return false;
+  char *with_slash = folder ? scan_format("%s/", path) : NULL;
   int result = 0;
-  bool yes = git_ignore_path_is_ignored(&result, repository->git, path) == 0 && result;
-  if (yes)
-    yes = folder ? git_index_find_prefix(NULL, repository->index, path) != 0
-                 : git_index_get_bypath(repository->index, path, 0) == NULL;
-  free(path);
+  bool yes = (!folder || git_index_find_prefix(NULL, repository->index, with_slash) != 0) &&
+             git_ignore_path_is_ignored(&result, repository->git, folder ? with_slash : path) == 0 && result;
+  free(with_slash);
   return yes;
 }
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
 static char *join(const char *folder, const char *name) {
-  size_t length = strlen(folder);
-  return scan_format("%s%s%s", folder, length == 0 || folder[length - 1] == '/' ? "" : "/", name);
+  size_t length = strlen(folder), more = strlen(name), slash = length > 0 && folder[length - 1] != '/';
+  char *path = scan_alloc(NULL, length + slash + more + 1);
+  memcpy(path, folder, length);
+  path[length] = '/';
+  memcpy(path + length + slash, name, more + 1);
+  return path;
 }
 
-static bool exists(const char *folder, const char *name) {
-  char *path = join(folder, name);
-  bool yes = access(path, F_OK) == 0;
-  free(path);
-  return yes;
+/* What is in a folder, read to the end before anything of it is opened, so that a deep tree does not need an open
+ * folder a level. */
+struct listing {
+  char *names; /* one after the other, each with its type (DT_) in front */
+  size_t size, capacity;
+};
+
+/* The next entry behind `name`, the first one for NULL; NULL at the end. The type is name[-1]. */
+static const char *next_name(const struct listing *listing, const char *name) {
+  size_t at = name ? (size_t)(name - listing->names) + strlen(name) + 1 : 0;
+  return at < listing->size ? listing->names + at + 1 : NULL;
 }
 
-/* Why a folder found by the walk is not entered; NULL when it is; "" when nothing is said of it. */
-static const char *skip_reason(const char *name, const char *full_path) {
+static bool has_name(const struct listing *listing, const char *wanted) {
+  for (const char *name = NULL; (name = next_name(listing, name));)
+    if (strcmp(name, wanted) == 0)
+      return true;
+  return false;
+}
+
+/* File systems that do not tell types, and races with whoever changes the folder, leave DT_UNKNOWN. */
+static unsigned char type_of(int folder, const struct dirent *entry) {
+  struct stat status;
+  if (entry->d_type != DT_UNKNOWN || fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return entry->d_type;
+  return (unsigned char)IFTODT(status.st_mode);
+}
+
+/* false with errno set when the folder cannot be read. */
+static bool list_folder(const char *full_path, struct listing *listing) {
+  *listing = (struct listing){0};
+  int fd = open(full_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+  struct dirent *entry;
+  if (!folder) {
+    if (fd >= 0)
+      close(fd);
+    return false;
+  }
+  errno = 0;
+  while ((entry = readdir(folder))) {
+    size_t length = strlen(entry->d_name) + 1;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    if (listing->size + 1 + length > listing->capacity) {
+      listing->capacity = 2 * listing->capacity + 1024;
+      listing->names = scan_alloc(listing->names, listing->capacity);
+    }
+    listing->names[listing->size] = (char)type_of(fd, entry);
+    memcpy(listing->names + listing->size + 1, entry->d_name, length);
+    listing->size += 1 + length;
+    errno = 0;
+  }
+  int failure = errno;
+  closedir(folder);
+  if (failure)
+    free(listing->names);
+  errno = failure;
+  return failure == 0;
+}
+
+/* Why a folder is not entered, by its name alone; NULL when that does not tell; "" when nothing is said of it. */
+static const char *skip_name(const char *name) {
   for (size_t i = 0; i < sizeof silent_names / sizeof *silent_names; i++)
     if (strcmp(name, silent_names[i]) == 0)
       return "";
   for (size_t i = 0; i < sizeof skipped_names / sizeof *skipped_names; i++)
     if (strcmp(name, skipped_names[i].name) == 0)
       return skipped_names[i].reason;
+  return NULL;
+}
+
+static bool has_marker(const char *full_path, const struct listing *listing, const char *marker) {
+  const char *slash = strchr(marker, '/');
+  if (!slash)
+    return has_name(listing, marker);
+  char *path = join(full_path, marker);
+  char *first = scan_format("%.*s", (int)(slash - marker), marker);
+  bool yes = has_name(listing, first) && access(path, F_OK) == 0;
+  free(first);
+  free(path);
+  return yes;
+}
+
+/* Why a folder is not entered, by what is in it. */
+static const char *skip_content(const char *full_path, const struct listing *listing) {
   for (size_t i = 0; i < sizeof source_markers / sizeof *source_markers; i++)
-    if (exists(full_path, source_markers[i]))
+    if (has_name(listing, source_markers[i]))
       return NULL;
   for (size_t i = 0; i < sizeof skipped_markers / sizeof *skipped_markers; i++)
-    if (exists(full_path, skipped_markers[i].file))
+    if (has_marker(full_path, listing, skipped_markers[i].file))
       return skipped_markers[i].reason;
   /* setuptools leaves no marker, but "build/lib" or "build/bdist.*" beside the setup file. */
-  if (strcmp(name, "build") != 0)
+  const char *slash = strrchr(full_path, '/');
+  if (strcmp(slash ? slash + 1 : full_path, "build") != 0)
     return NULL;
-  DIR *folder = opendir(full_path);
-  const char *reason = NULL;
-  for (struct dirent *entry; folder && !reason && (entry = readdir(folder));)
-    if (strcmp(entry->d_name, "lib") == 0 || strncmp(entry->d_name, "lib.", 4) == 0 ||
-        strncmp(entry->d_name, "bdist.", 6) == 0 || strncmp(entry->d_name, "temp.", 5) == 0)
-      reason = "build output";
-  if (folder)
-    closedir(folder);
-  return reason;
-}
-
-static int compare_names(const void *left, const void *right) {
-  return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
-/* The names in a folder, sorted; NULL with errno set when it cannot be read. Read to the end before anything is opened,
- * so that a deep tree does not need an open folder a level. */
-static char **list_folder(const char *full_path, size_t *count) {
-  DIR *folder = opendir(full_path);
-  if (!folder)
-    return NULL;
-  size_t capacity = 16;
-  char **names = scan_alloc(NULL, capacity * sizeof(char *));
-  *count = 0;
-  struct dirent *entry;
-  errno = 0;
-  while ((entry = readdir(folder))) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    if (*count == capacity)
-      names = scan_alloc(names, (capacity *= 2) * sizeof(char *));
-    names[(*count)++] = scan_format("%s", entry->d_name);
-  }
-  int failure = errno;
-  closedir(folder);
-  if (failure) {
-    for (size_t i = 0; i < *count; i++)
-      free(names[i]);
-    free(names);
-    errno = failure;
-    return NULL;
-  }
-  qsort(names, *count, sizeof *names, compare_names);
-  return names;
+  for (const char *name = NULL; (name = next_name(listing, name));)
+    if (strcmp(name, "lib") == 0 || strncmp(name, "lib.", 4) == 0 || strncmp(name, "bdist.", 6) == 0 ||
+        strncmp(name, "temp.", 5) == 0)
+      return "build output";
+  return NULL;
 }
 
 /* A link to a file below the root is that file, at its real path. Links to folders are not entered: below the root the
@@ -236,7 +273,7 @@ static void walk_link(struct walk *walk, const char *path, const char *full_path
   }
   bool inside = strncmp(target, root, root_length) == 0 && (target[root_length] == '/' || target[root_length] == '\0');
   if (S_ISREG(status.st_mode) && inside) {
-    add_file(walk, scan_format("%s", target + root_length + 1), target);
+    add_file(walk, target, root_length + 1);
     return;
   }
   if (!inside && S_ISDIR(status.st_mode))
@@ -246,81 +283,79 @@ static void walk_link(struct walk *walk, const char *path, const char *full_path
   free(target);
 }
 
-static void walk_folder(struct walk *walk, const char *relative, const char *full_path,
-                        const struct repository *repository) {
-  size_t count;
-  char **names = list_folder(full_path, &count);
-  if (!names) {
-    char *reason = scan_format("cannot be read: %s", strerror(errno));
-    add_note(walk, relative, reason, true);
-    free(reason);
+/* What is neither file, folder nor link is no source, and opening it could wait for ever. */
+static const char *special(unsigned char type) {
+  return type == DT_FIFO ? "named pipe" : type == DT_SOCK ? "socket" : type == DT_UNKNOWN ? "unknown kind" : "device";
+}
+
+static void note_failure(struct walk *walk, const char *relative) {
+  if (errno == ENOENT && *relative)
+    return; /* deleted meanwhile is no failure */
+  char *reason = scan_format("cannot be read: %s", strerror(errno));
+  add_note(walk, relative, reason, true);
+  free(reason);
+}
+
+/* The folder's path is root, of which the relative one begins `relative` bytes in. `found`: not the root itself. */
+static void walk_folder(struct walk *walk, const char *full_path, size_t relative, const struct repository *repository,
+                        bool found) {
+  struct listing listing;
+  bool listed = list_folder(full_path, &listing);
+  int failure = errno;
+  const char *path = strlen(full_path) > relative ? full_path + relative : "";
+  const char *reason = listed && found ? skip_content(full_path, &listing) : NULL;
+  bool is_ignored = !reason && found && ignored(repository, full_path, true);
+  errno = failure;
+  if (reason)
+    add_note(walk, path, reason, false);
+  else if (is_ignored)
+    walk->scan->ignored_count++;
+  else if (!listed)
+    note_failure(walk, path);
+  if (!listed || reason || is_ignored) {
+    free(listed ? listing.names : NULL);
     return;
   }
   struct repository own;
-  bool opened = exists(full_path, ".git") && open_repository(&own, full_path, false);
+  bool opened = has_name(&listing, ".git") && open_repository(&own, full_path, false);
   if (opened)
     repository = &own;
-  for (size_t i = 0; i < count; i++) {
-    char *path = join(relative, names[i]), *full = join(full_path, names[i]);
-    struct stat status;
-    const char *reason;
-    if (lstat(full, &status) != 0) {
-      if (errno != ENOENT) { /* deleted meanwhile is no failure */
-        char *text = scan_format("cannot be read: %s", strerror(errno));
-        add_note(walk, path, text, true);
-        free(text);
-      }
-    } else if (S_ISDIR(status.st_mode) && (reason = skip_reason(names[i], full))) {
-      if (*reason)
-        add_note(walk, path, reason, false);
-    } else if ((S_ISDIR(status.st_mode) || S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) &&
-               ignored(repository, full, S_ISDIR(status.st_mode))) {
+  for (const char *name = NULL; (name = next_name(&listing, name));) {
+    char *full = join(full_path, name);
+    unsigned char type = (unsigned char)name[-1];
+    if (type == DT_DIR) {
+      const char *skipped = skip_name(name);
+      if (!skipped)
+        walk_folder(walk, full, relative, repository, true);
+      else if (*skipped)
+        add_note(walk, full + relative, skipped, false);
+    } else if (ignored(repository, full, false)) {
       walk->scan->ignored_count++;
-    } else if (S_ISDIR(status.st_mode)) {
-      walk_folder(walk, path, full, repository);
-    } else if (S_ISLNK(status.st_mode)) {
-      walk_link(walk, path, full);
-    } else if (S_ISREG(status.st_mode)) {
-      add_file(walk, path, full);
-      path = full = NULL;
+    } else if (type == DT_REG) {
+      add_file(walk, full, relative);
+      full = NULL;
+    } else if (type == DT_LNK) {
+      walk_link(walk, full + relative, full);
+    } else {
+      add_note(walk, full + relative, special(type), false);
     }
-    free(path);
     free(full);
-    free(names[i]);
   }
-  free(names);
+  free(listing.names);
   if (opened)
     close_repository(&own);
 }
 
 static int compare_files(const void *left, const void *right) {
-  return strcmp(((const struct source_file *)left)->path, ((const struct source_file *)right)->path);
+  return strcmp((*(struct source_file *const *)left)->path, (*(struct source_file *const *)right)->path);
 }
 
 static int compare_notes(const void *left, const void *right) {
   return strcmp(((const struct walk_note *)left)->path, ((const struct walk_note *)right)->path);
 }
 
-/* A file that links lead to is there more than once, always at its real path: it is kept once. */
-static void sort_once(struct scan *scan) {
-  if (scan->notes_count)
-    qsort(scan->notes, scan->notes_count, sizeof *scan->notes, compare_notes);
-  if (scan->files_count == 0)
-    return;
-  qsort(scan->files, scan->files_count, sizeof *scan->files, compare_files);
-  size_t kept = 1;
-  for (size_t i = 1; i < scan->files_count; i++) {
-    if (strcmp(scan->files[kept - 1].path, scan->files[i].path) != 0) {
-      scan->files[kept++] = scan->files[i];
-    } else {
-      free(scan->files[i].path);
-      free(scan->files[i].full_path);
-    }
-  }
-  scan->files_count = kept;
-}
-
-bool walk_root(struct scan *scan, char *message, size_t message_size) {
+bool walk_root(struct walk *walk, char *message, size_t message_size) {
+  struct scan *scan = walk->scan;
   char *real = realpath(scan->root, NULL);
   struct stat status;
   if (!real || stat(real, &status) != 0) {
@@ -328,12 +363,11 @@ bool walk_root(struct scan *scan, char *message, size_t message_size) {
     free(real);
     return false;
   }
-  struct walk walk = {.scan = scan};
   if (S_ISREG(status.st_mode)) {
-    char *slash = strrchr(real, '/');
+    size_t folder = (size_t)(strrchr(real, '/') - real);
     scan->root_is_file = true;
-    scan->real_root = slash == real ? scan_format("/") : scan_format("%.*s", (int)(slash - real), real);
-    add_file(&walk, scan_format("%s", slash + 1), real);
+    scan->real_root = folder == 0 ? scan_format("/") : scan_format("%.*s", (int)folder, real);
+    add_file(walk, real, folder + 1);
     return true;
   }
   if (!S_ISDIR(status.st_mode) || faccessat(AT_FDCWD, real, R_OK | X_OK, AT_EACCESS) != 0) {
@@ -350,10 +384,27 @@ bool walk_root(struct scan *scan, char *message, size_t message_size) {
   bool opened = open_repository(&repository, real, true);
   /* An ignored folder that the user names is meant. */
   bool use = opened && !ignored(&repository, real, true);
-  walk_folder(&walk, "", real, use ? &repository : NULL);
+  walk_folder(walk, real, strcmp(real, "/") == 0 ? 1 : strlen(real) + 1, use ? &repository : NULL, false);
   if (opened)
     close_repository(&repository);
   git_libgit2_shutdown();
-  sort_once(scan);
   return true;
+}
+
+/* A file that links lead to is there more than once, always at its real path: it is kept once. */
+void walk_close(struct walk *walk) {
+  struct scan *scan = walk->scan;
+  if (scan->notes_count)
+    qsort(scan->notes, scan->notes_count, sizeof *scan->notes, compare_notes);
+  if (walk->files_count)
+    qsort(walk->files, walk->files_count, sizeof(struct source_file *), compare_files);
+  scan->files = scan_alloc(NULL, walk->files_count * sizeof *scan->files);
+  for (size_t i = 0; i < walk->files_count; i++) {
+    if (scan->files_count && strcmp(scan->files[scan->files_count - 1].path, walk->files[i]->path) == 0)
+      scan_free_file(walk->files[i]);
+    else
+      scan->files[scan->files_count++] = *walk->files[i];
+    free(walk->files[i]);
+  }
+  free(walk->files);
 }

@@ -1,5 +1,5 @@
 /* scanner/walk.c: which files are listed, once, under which path, and what is said of the rest. */
-#include "scanner/scanner.h"
+#include "scanner/walk.h"
 #include "tests/unit.h"
 
 #include <stdlib.h>
@@ -29,11 +29,14 @@ static void close_folder(void) {
 }
 
 /* The walk below folder/root as "path path | note(reason) ... | ignored". */
-static char *walk(const char *root) {
+static char *walk_text(const char *root) {
   char *full = scan_format("%s/%s", folder, root);
   struct scan scan = {.catalog = &catalog_builtin, .root = full};
   char *text = scan_format("%s", "");
-  if (!walk_root(&scan, message, sizeof message)) {
+  struct walk walk = {.scan = &scan};
+  bool there = walk_root(&walk, message, sizeof message);
+  walk_close(&walk);
+  if (!there) {
     free(text);
     text = NULL;
   } else {
@@ -59,7 +62,7 @@ static char *walk(const char *root) {
 }
 
 static void check_walk(const char *root, const char *want) {
-  char *have = walk(root);
+  char *have = walk_text(root);
   UNIT_STRINGS(have, want);
   free(have);
 }
@@ -75,9 +78,9 @@ static void sorted_by_path(void) {
 
 static void missing_root(void) {
   open_folder("mkfifo pipe");
-  CU_ASSERT_PTR_NULL(walk("nowhere"));
+  CU_ASSERT_PTR_NULL(walk_text("nowhere"));
   UNIT_CONTAINS(message, "nowhere: No such file or directory");
-  CU_ASSERT_PTR_NULL(walk("pipe"));
+  CU_ASSERT_PTR_NULL(walk_text("pipe"));
   UNIT_CONTAINS(message, "neither a folder nor a regular file");
   close_folder();
 }
@@ -90,7 +93,7 @@ static void links(void) {
   static const char want[] =
       "src/detail/a.h | dangling(link to nothing) deep(link to a folder outside; name that folder on the command line "
       "to include it) include/b.h(link to a file outside; name that file on the command line to include it) loop(link "
-      "that leads to itself) ";
+      "that leads to itself) pipe(named pipe) ";
   check_walk("t", want);
   shell("ln -s t again");
   check_walk("again", want);
@@ -134,7 +137,7 @@ static void unreadable_folder(void) {
   bool root = geteuid() == 0; /* root reads every folder */
   if (root && seteuid(65534) != 0)
     abort();
-  char *have = walk("."), *shut = walk("shut");
+  char *have = walk_text("."), *shut = walk_text("shut");
   if (root && seteuid(0) != 0)
     abort();
   UNIT_STRINGS(have, "a.py | shut(cannot be read: Permission denied) ");

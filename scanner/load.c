@@ -1,0 +1,226 @@
+#include "scanner/load.h"
+#include "scanner/crew.h"
+#include "scanner/prefilter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Larger text files are not source code that somebody wrote; reading them would need their size in memory. */
+#define LARGEST_FILE ((size_t)64 << 20)
+/* Where git and others look for a NUL byte to tell binary files. */
+#define BINARY_PROBE 8192
+/* Files that a worker takes from the queue at once. */
+#define BATCH 16
+
+/* --- one file ----------------------------------------------------------------------------------------------------- */
+
+/* What a worker reads into, again and again; only files with a hit get memory of their own. */
+struct buffer {
+  uint8_t *bytes;
+  size_t capacity;
+};
+
+void load_drop(struct source_file *file) {
+  if (file->first_bytes != file->bytes)
+    free((void *)(uintptr_t)file->first_bytes);
+  free((void *)(uintptr_t)file->bytes);
+  file->bytes = file->first_bytes = NULL;
+  file->size = 0;
+}
+
+/* Up to `limit` bytes into the buffer; the file may be longer or shorter than its size says. -1 with errno set. */
+static ssize_t read_up_to(int fd, struct buffer *buffer, size_t expected, size_t limit) {
+  size_t used = 0, wanted = (expected < limit ? expected : limit) + 1;
+  for (;;) {
+    if (buffer->capacity < wanted) {
+      buffer->bytes = scan_alloc(buffer->bytes, wanted);
+      buffer->capacity = wanted;
+    }
+    ssize_t got = read(fd, buffer->bytes + used, wanted - used);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return -1;
+    used += (size_t)got;
+    /* As long as it was said to be: one more read would only say that there is no more. */
+    if (got == 0 || used > limit || (used == expected && expected > 0))
+      return (ssize_t)used;
+    if (used == wanted)
+      wanted = 2 * wanted < limit ? 2 * wanted : limit + 1;
+  }
+}
+
+/* The size of the file in the buffer. Otherwise -1, and the result says why, or the language is none (a binary). */
+static ssize_t read_file(struct source_file *file, struct buffer *buffer) {
+  /* Non-blocking, so that a named pipe that took the file's place does not stop the run; a link that did is not
+   * followed out of the tree. */
+  int fd = open(file->full_path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+  struct stat status;
+  ssize_t size = -1;
+  if (fd < 0 || fstat(fd, &status) != 0) {
+    result_coverage(&file->result, COVERAGE_NONE, "cannot be read: %s",
+                    errno == ELOOP ? "it became a link while the tree was read" : strerror(errno));
+  } else if (!S_ISREG(status.st_mode)) {
+    result_coverage(&file->result, COVERAGE_NONE, "is no regular file");
+  } else {
+    bool large = status.st_size > (off_t)LARGEST_FILE;
+    size = read_up_to(fd, buffer, (size_t)status.st_size, large ? BINARY_PROBE : LARGEST_FILE);
+    large = large || size > (ssize_t)LARGEST_FILE; /* it grew */
+    if (size < 0)
+      result_coverage(&file->result, COVERAGE_NONE, "cannot be read: %s", strerror(errno));
+    else if (large && (file->language != LANGUAGE_TEXT || !memchr(buffer->bytes, 0, (size_t)size)))
+      result_coverage(&file->result, COVERAGE_NONE, "larger than %zu MiB", LARGEST_FILE >> 20);
+    if (large)
+      size = -1;
+  }
+  if (fd >= 0)
+    close(fd);
+  return size;
+}
+
+static void keep(struct source_file *file, const struct buffer *buffer, size_t size) {
+  uint8_t *bytes = scan_alloc(NULL, size);
+  memcpy(bytes, buffer->bytes, size);
+  file->bytes = file->first_bytes = bytes;
+  file->size = size;
+}
+
+void load_bytes(struct source_file *file) {
+  struct buffer buffer = {0};
+  ssize_t size = read_file(file, &buffer);
+  if (size > 0)
+    keep(file, &buffer, (size_t)size);
+  free(buffer.bytes);
+}
+
+static bool has_utf16_mark(const uint8_t *bytes, size_t size) {
+  return size >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff));
+}
+
+/* A script without an ending says in its first line what it is. */
+static bool python_script(const struct source_file *file, const uint8_t *bytes, size_t size) {
+  const char *slash = strrchr(file->path, '/');
+  const char *name = slash ? slash + 1 : file->path;
+  if (strchr(name, '.') || size < 2 || memcmp(bytes, "#!", 2) != 0)
+    return false;
+  const uint8_t *end = memchr(bytes, '\n', size);
+  return memmem(bytes, end ? (size_t)(end - bytes) : size, "python", 6) != NULL;
+}
+
+static void load(struct prefilter *prefilter, unsigned worker, struct buffer *buffer, struct source_file *file) {
+  if (file->language == LANGUAGE_NONE)
+    return;
+  ssize_t got = read_file(file, buffer);
+  if (got <= 0)
+    return;
+  size_t size = (size_t)got;
+  uint8_t *bytes = buffer->bytes;
+  if (has_utf16_mark(bytes, size)) {
+    /* Without the zero bytes the ASCII names of the catalog show. */
+    size_t plain = 0;
+    for (size_t i = 0; i < size; i++)
+      if (bytes[i])
+        bytes[plain++] = bytes[i];
+    if (prefilter_look(prefilter, worker, bytes, plain))
+      result_coverage(&file->result, COVERAGE_NONE, "UTF-16 text that has a name of the catalog; convert it to UTF-8");
+    return;
+  }
+  if (file->language == LANGUAGE_TEXT && memchr(bytes, 0, size < BINARY_PROBE ? size : BINARY_PROBE)) {
+    file->language = LANGUAGE_NONE;
+    return;
+  }
+  if (file->language == LANGUAGE_TEXT && python_script(file, bytes, size))
+    file->language = LANGUAGE_PYTHON;
+  file->seen = (uint8_t)prefilter_look(prefilter, worker, bytes, size);
+  file->hit = file->seen != 0;
+  if (file->hit)
+    keep(file, buffer, size);
+}
+
+/* --- the queue ---------------------------------------------------------------------------------------------------- */
+
+struct loader {
+  struct prefilter *prefilter;
+  struct source_file **files;
+  size_t count, capacity, next;
+  bool complete; /* the walk has ended */
+  pthread_mutex_t mutex;
+  pthread_cond_t more;
+  unsigned workers;
+  atomic_uint numbers;
+  atomic_size_t found, done;
+  struct progress *progress;
+  pthread_t *threads;
+};
+
+static void *worker_run(void *argument) {
+  struct loader *loader = argument;
+  unsigned number = atomic_fetch_add(&loader->numbers, 1);
+  struct buffer buffer = {0};
+  struct source_file *batch[BATCH];
+  for (;;) {
+    pthread_mutex_lock(&loader->mutex);
+    while (loader->next == loader->count && !loader->complete)
+      pthread_cond_wait(&loader->more, &loader->mutex);
+    size_t count = loader->count - loader->next < BATCH ? loader->count - loader->next : BATCH;
+    memcpy(batch, loader->files + loader->next, count * sizeof *batch);
+    loader->next += count;
+    pthread_mutex_unlock(&loader->mutex);
+    if (count == 0)
+      break;
+    for (size_t i = 0; i < count; i++)
+      load(loader->prefilter, number, &buffer, batch[i]);
+    atomic_fetch_add(&loader->done, count);
+  }
+  free(buffer.bytes);
+  return NULL;
+}
+
+struct loader *loader_start(const struct catalog *catalog, unsigned threads, bool progress) {
+  struct loader *loader = scan_alloc(NULL, sizeof *loader);
+  *loader = (struct loader){.prefilter = prefilter_new(catalog, threads), .capacity = 4096};
+  loader->files = scan_alloc(NULL, loader->capacity * sizeof(struct source_file *));
+  loader->threads = scan_alloc(NULL, threads * sizeof *loader->threads);
+  pthread_mutex_init(&loader->mutex, NULL);
+  pthread_cond_init(&loader->more, NULL);
+  while (loader->workers + 1 < threads &&
+         pthread_create(&loader->threads[loader->workers], NULL, worker_run, loader) == 0)
+    loader->workers++; /* fewer workers do the same work */
+  if (progress)
+    loader->progress = progress_start("read", &loader->done, &loader->found);
+  return loader;
+}
+
+void loader_add(void *user, struct source_file *file) {
+  struct loader *loader = user;
+  pthread_mutex_lock(&loader->mutex);
+  if (loader->count == loader->capacity)
+    loader->files = scan_alloc(loader->files, (loader->capacity *= 2) * sizeof(struct source_file *));
+  loader->files[loader->count++] = file;
+  atomic_fetch_add(&loader->found, 1);
+  bool wake = loader->count - loader->next >= BATCH;
+  pthread_mutex_unlock(&loader->mutex);
+  if (wake)
+    pthread_cond_signal(&loader->more);
+}
+
+void loader_finish(struct loader *loader) {
+  pthread_mutex_lock(&loader->mutex);
+  loader->complete = true;
+  pthread_cond_broadcast(&loader->more);
+  pthread_mutex_unlock(&loader->mutex);
+  worker_run(loader);
+  for (unsigned i = 0; i < loader->workers; i++)
+    pthread_join(loader->threads[i], NULL);
+  progress_stop(loader->progress);
+  prefilter_free(loader->prefilter);
+  free(loader->threads);
+  free(loader->files);
+  free(loader);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Whole scans of a checkout of real projects, against ripgrep with the same names and ast-grep with one Python pattern.
+
+usage: bench_scan.py BUILD_DIR [ROUNDS]
+
+The checkout is made once, in BUILD_DIR/bench-scan/tree: four git repositories from PyPI's source packages (pinned in
+requirements-scan-sources.txt), cut to whole folders, without files above 256 KiB (tables and assembled kernels), to 6,600
+files. The programs run in turn, with a warm page cache and the output in a file; the medians count. Exit status 1 when a
+must of docs/performance.md is missed."""
+import os, pathlib, re, shutil, statistics, subprocess, sys, tarfile, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FILES = 6600
+LARGEST = 256 << 10
+# What is taken of each package; the last one fills up.
+PARTS = {
+    "sglang": [""],
+    "vllm": ["CMakeLists.txt", "setup.py", "pyproject.toml", "cmake", "csrc", "requirements", "tests/kernels", "vllm/distributed",
+             "vllm/model_executor", "vllm/v1"],
+    "flashinfer_python": ["csrc/nv_internal", "flashinfer/comm", "flashinfer/gemm", "flashinfer/jit", "include"],
+    "transformers": ["setup.py", "src/transformers"],
+}
+CHOICE = ["--kernel", "0.4.10", "--to", "jit"]  # no pin decides: all names are gone
+PATTERN = "from sgl_kernel import $$$NAMES"  # of ast-grep
+# A stand-in for the packages' build backends: pip asks each for its metadata, which a source package has ready.
+BACKEND = '''import pathlib, re, sys
+__legacy__ = sys.modules[__name__]
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+def prepare_metadata_for_build_wheel(folder, config_settings=None):
+    text = pathlib.Path("PKG-INFO").read_text()
+    name, version = (re.search(f"^{key}: (.*)$", text, re.M)[1].replace("-", "_") for key in ("Name", "Version"))
+    target = pathlib.Path(folder) / f"{name}-{version}.dist-info"
+    target.mkdir()
+    (target / "METADATA").write_text(text)
+    return target.name
+'''
+
+
+def must_run(*command, **options):
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode:
+        sys.exit(f"bench_scan: {' '.join(map(str, command))}: {(done.stdout.strip().splitlines() or ['no output'])[-1]}")
+
+
+def pip(*arguments, **options):
+    must_run(sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *arguments, **options)
+
+
+def download(folder):
+    backend = folder / "backend" / "setuptools"
+    backend.mkdir(parents=True, exist_ok=True)
+    (backend / "__init__.py").touch()
+    (backend / "build_meta.py").write_text(BACKEND)
+    pip("download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--require-hashes", "-r",
+        HERE / "requirements-scan-sources.txt", "-d", folder, env={**os.environ, "PYTHONPATH": str(backend.parent)})
+    pip("install", "--no-deps", "--require-hashes", "--upgrade", "-r", HERE / "requirements-scan-tools.txt", "--target", folder / "tools")
+
+
+def wanted(path, parts):
+    return any(not part or path == part or path.startswith(part + "/") for part in parts)
+
+
+def make_tree(folder):
+    """The same files with the same bytes each time."""
+    tree, left = folder / "tree.new", FILES
+    shutil.rmtree(tree, ignore_errors=True)
+    for package, parts in PARTS.items():
+        archive, = folder.glob(f"{package}-*.tar.gz")
+        with tarfile.open(archive) as source:
+            members = sorted((m for m in source if m.isfile() and m.size <= LARGEST), key=lambda m: m.name)
+            members = [m for m in members if wanted(m.name.partition("/")[2], parts)][:left]
+            for member in members:
+                target = tree / package / member.name.partition("/")[2]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(source.extractfile(member).read())
+        left -= len(members)
+        git = ["git", "-C", tree / package, "-c", "user.name=bench", "-c", "user.email=bench"]
+        must_run(*git, "init", "-q")
+        must_run(*git, "add", "-A")
+        must_run(*git, "commit", "-q", "-m", "bench")
+    tree.rename(folder / "tree")
+
+
+def names():
+    """What the scanner's prefilter looks for: the catalog's Python, operator, C++ and template names, and the package."""
+    text = (ROOT / "catalog" / "removals.yaml").read_text()
+    found = set(re.findall(r"^  - id: (\w+)$|name: (\w+)|^    op_name: (\w+)$|mangled: (\w+)$|^  package: (\w+)$", text, re.M))
+    words = {word for match in found for word in match if word}
+    for line in re.findall(r"templates: \[(.*)\]", text):
+        words.update(line.split(", "))
+    return sorted(words)
+
+
+def measure(command, output, **options):
+    """(seconds, peak memory in MB) of one run."""
+    with open(output, "wb") as file:
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, **options)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - start
+    if os.waitstatus_to_exitcode(status) not in range(8):
+        sys.exit(f"bench_scan: {' '.join(map(str, command))} ended with status {os.waitstatus_to_exitcode(status)}")
+    return seconds, usage.ru_maxrss / 1000
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
+    folder = build / "bench-scan"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "tree").exists():
+        download(folder)
+        make_tree(folder)
+    tree = folder / "tree"
+    paths = [p for p in tree.rglob("*") if p.is_file() and ".git" not in p.parts]
+    words = names()
+    (folder / "names").write_text("\n".join(words) + "\n")
+    print(f"{len(paths)} files, {sum(p.stat().st_size for p in paths) / 1e6:.1f} MB, {len(words)} names, {os.cpu_count()} processors, "
+          f"{rounds} rounds")
+    commands = {
+        "scan": [str(build / "bin/sgl-migrate"), "scan", *CHOICE, "tree"],
+        "rg": ["rg", "-l", "-w", "-f", "names", "tree"],
+        "ast-grep": [str(folder / "tools/bin/ast-grep"), "run", "-l", "python", "-p", PATTERN, "tree"],
+    }
+    runs = {name: [] for name in [*commands, "again"]}
+    edited = tree / "sglang/sglang/srt/layers/moe/topk.py"
+    cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    again = [str(build / "bin/sgl-migrate"), "scan", *CHOICE, "tree"]
+    before = edited.read_bytes()
+    for round in range(rounds + 1):  # the first one warms the page cache
+        for name, command in commands.items():
+            if name != "ast-grep" or round <= 5:
+                runs[name].append(measure(command, folder / f"{name}.out", cwd=folder))
+        edited.write_bytes(before + b"# %d\n" % round)
+        runs["again"].append(measure(again, folder / "again.out", cwd=folder, env=cache))
+    edited.write_bytes(before)
+    commands["again"] = again
+    time_of = {name: statistics.median(seconds for seconds, _ in list[1:]) for name, list in runs.items()}
+    peak = {name: max(megabytes for _, megabytes in list[1:]) for name, list in runs.items()}
+    for name, command in commands.items():
+        note = "  (cache, one file edited before each)" if name == "again" else ""
+        print(f"{name:9} {time_of[name] * 1000:7.0f} ms {peak[name]:6.0f} MB  {' '.join(command).replace(str(build), 'BUILD')}{note}")
+    musts = [
+        ("scan / rg", time_of["scan"] / time_of["rg"], "<=", 1.5),
+        ("ast-grep / scan", time_of["ast-grep"] / time_of["scan"], ">=", 5),
+        ("second scan / scan", time_of["again"] / time_of["scan"], "<=", 0.2),
+        ("peak memory, MB", max(peak["scan"], peak["again"]), "<=", 300),
+    ]
+    missed = 0
+    for what, value, sign, limit in musts:
+        good = value <= limit if sign == "<=" else value >= limit
+        missed += not good
+        print(f"{what:19} {value:7.2f}  must {sign} {limit}{'' if good else '  MISSED'}")
+    return 1 if missed else 0
+
+
+sys.exit(main())
