@@ -44,6 +44,12 @@ void command_say_pins(const struct decision *decision, const struct scan *scans,
 /* On standard error: what was taken because nothing was given, and that the catalog may be too old. */
 void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision);
 
+/* command_baseline.c: reads a baseline; its faults are said, one line each, and end the process with EXIT_USAGE. */
+struct baseline;
+void command_read_baseline(const char *path, struct baseline *baseline);
+/* Accepts all live uses of the scan, in a new baseline; false after saying why it could not be written. */
+bool command_write_baseline(const char *path, struct scan *scan);
+
 /* fix.c: edits all files of the scan that have edits; counts those that were. false when one could not be. */
 bool fix_all(struct scan *scan, size_t *fixed);
 

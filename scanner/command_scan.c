@@ -1,4 +1,5 @@
 /* sgl-migrate scan and fix. */
+#include "scanner/baseline.h"
 #include "scanner/command.h"
 #include "scanner/report.h"
 
@@ -33,7 +34,10 @@ static const char help_options[] =
     "  -h, --help         print this text\n";
 static const char help_scan_options[] =
     "  --format FORMAT    what is printed on standard output: text (default), sarif (SARIF 2.1.0), json (all facts),\n"
-    "                     github (annotations of GitHub Actions), junit (JUnit XML), html (one page for a browser)\n";
+    "                     github (annotations of GitHub Actions), junit (JUnit XML), html (one page for a browser)\n"
+    "  --baseline FILE    accept the uses that this file lists; others count, and entries without a use are an error\n"
+    "  --write-baseline FILE\n"
+    "                     accept all live uses that are there now, and write that file\n";
 static const char help_verdicts[] =
     "\n"
     "Each result is PATH:LINE:COLUMN: VERDICT NAME: MESSAGE and the source line, with one of these verdicts:\n"
@@ -56,6 +60,7 @@ struct command {
   bool fix;
   const struct format *format;
   struct choice choice;
+  const char *baseline, *write_baseline; /* NULL: not given */
   unsigned threads;
   char **paths;
   size_t paths_count;
@@ -78,12 +83,14 @@ static const struct format *parse_format(const char *text) {
 }
 
 static void parse(int argc, char **argv, bool fix, struct command *command) {
-  enum { OPTION_KERNEL = 256, OPTION_TO, OPTION_FORMAT, OPTION_CATALOG };
+  enum { OPTION_KERNEL = 256, OPTION_TO, OPTION_FORMAT, OPTION_CATALOG, OPTION_BASELINE, OPTION_WRITE_BASELINE };
   static const struct option options[] = {
       {"kernel", required_argument, NULL, OPTION_KERNEL},
       {"to", required_argument, NULL, OPTION_TO},
       {"format", required_argument, NULL, OPTION_FORMAT},
       {"catalog", required_argument, NULL, OPTION_CATALOG},
+      {"baseline", required_argument, NULL, OPTION_BASELINE},
+      {"write-baseline", required_argument, NULL, OPTION_WRITE_BASELINE},
       {"jobs", required_argument, NULL, 'j'},
       {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0},
@@ -107,6 +114,12 @@ static void parse(int argc, char **argv, bool fix, struct command *command) {
     case OPTION_CATALOG:
       command->choice.catalog = optarg;
       break;
+    case OPTION_BASELINE:
+      command->baseline = optarg;
+      break;
+    case OPTION_WRITE_BASELINE:
+      command->write_baseline = optarg;
+      break;
     case 'j':
       command->threads = parse_jobs(optarg);
       break;
@@ -125,8 +138,19 @@ static void parse(int argc, char **argv, bool fix, struct command *command) {
   if (format && command->fix)
     usage_error("--format belongs to scan; fix prints text");
   command->format = parse_format(format ? format : "text");
+  if (command->fix && (command->baseline || command->write_baseline))
+    usage_error("%s belongs to scan", command->baseline ? "--baseline" : "--write-baseline");
+  if (command->baseline && command->write_baseline)
+    usage_error("--write-baseline accepts what is there now: leave --baseline out");
   command->paths = argv + optind;
   command->paths_count = (size_t)(argc - optind);
+}
+
+/* A baseline is of one tree: its paths are below that root. */
+static void check_baseline_root(const struct command *command, const struct scan *scans) {
+  const char *option = command->baseline ? "--baseline" : command->write_baseline ? "--write-baseline" : NULL;
+  if (option && (command->paths_count > 1 || scans[0].root_is_file))
+    usage_error("%s needs one folder as PATH, the root of the tree that it is of", option);
 }
 
 static int run(const struct command *command) {
@@ -136,6 +160,9 @@ static int run(const struct command *command) {
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(&command->choice, &loaded);
   command_check(&command->choice, catalog);
+  struct baseline baseline = {0};
+  if (command->baseline)
+    command_read_baseline(command->baseline, &baseline);
   struct scan *scans = scan_alloc(NULL, command->paths_count * sizeof *scans);
   struct report report = {.scans = scans, .count = command->paths_count, .fix = command->fix};
   int status = 0;
@@ -145,6 +172,7 @@ static int run(const struct command *command) {
     if (!scan_walk(&scans[i], scans, i, command->threads, progress, message, sizeof message))
       usage_error("%s", message);
   }
+  check_baseline_root(command, scans);
   struct decision decision;
   command_decide(&command->choice, catalog, scans, command->paths_count, &decision);
   for (size_t i = 0; i < command->paths_count; i++) {
@@ -155,6 +183,12 @@ static int run(const struct command *command) {
   for (size_t i = 0; i < command->paths_count; i++)
     if (command->fix && !fix_all(&scans[i], &report.fixed))
       status |= EXIT_FAULT;
+  if (command->write_baseline && !command_write_baseline(command->write_baseline, &scans[0]))
+    status |= EXIT_FAULT;
+  if (command->baseline) {
+    baseline_match(&baseline, &scans[0]);
+    report.baseline = &baseline;
+  }
   report_count(&report);
   if (!command->format->print(&report))
     status |= EXIT_FAULT;
@@ -163,6 +197,7 @@ static int run(const struct command *command) {
   report_trouble(&report);
   status = command_finish(status | report_status(&report.totals));
   report_free(&report);
+  baseline_free(&baseline);
   for (size_t i = 0; i < command->paths_count; i++)
     scan_close(&scans[i]);
   free(scans);

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+void scan_out_of_memory(void) {
+  fputs("sgl-migrate: out of memory\n", stderr);
+  _exit(EXIT_FAULT);
+}
+
 void *scan_alloc(void *old, size_t size) {
   void *new = realloc(old, size ? size : 1);
-  if (!new) {
-    fputs("sgl-migrate: out of memory\n", stderr);
-    _exit(EXIT_FAULT);
-  }
+  if (!new)
+    scan_out_of_memory();
   return new;
 }
 

@@ -1,5 +1,6 @@
 /* What all forms of a report need: the numbers, the exit status, places and words. */
 #include "scanner/report.h"
+#include "scanner/baseline.h"
 #include "scanner/ignore.h"
 
 #include <stdlib.h>
@@ -81,9 +82,25 @@ static int compare_troubles(const void *left, const void *right) {
   return strcmp(a->text, b->text);
 }
 
+static void add_stale(struct report *report) {
+  const struct baseline *baseline = report->baseline;
+  for (size_t i = 0; i < baseline->count; i++) {
+    const struct baseline_entry *entry = &baseline->entries[i];
+    if (!baseline_is_stale(entry, &report->scans[0]))
+      continue;
+    unsigned less = entry->count - entry->seen;
+    char *text = scan_format("%s:%u: %u use%s of %s fewer than accepted; write the baseline again", baseline->name,
+                             entry->line, less, report_plural(less), entry->symbol);
+    add_trouble(report, (struct trouble){.kind = TROUBLE_STALE, .path = entry->path}, text);
+    free(text);
+  }
+}
+
 void report_count(struct report *report) {
   struct totals *totals = &report->totals;
   *totals = (struct totals){0};
+  if (report->baseline)
+    add_stale(report);
   for (size_t i = 0; i < report->count; i++) {
     count_scan(&report->scans[i], totals);
     add_troubles_of(report, i);

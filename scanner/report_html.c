@@ -1,5 +1,6 @@
 /* One page that needs nothing else: no script, no picture, no font, no address. For people who decide, so numbers come
  * first and the single uses last. */
+#include "scanner/baseline.h"
 #include "scanner/report.h"
 
 #include <stdlib.h>
@@ -117,6 +118,10 @@ static int compare_rows(const void *left, const void *right) {
   return strcmp(a->name, b->name);
 }
 
+static int compare_names(const void *left, const void *right) {
+  return strcmp(((const struct row *)left)->name, ((const struct row *)right)->name);
+}
+
 static void print_tile(size_t number, const char *what, const char *class) {
   printf("<div class=\"tile\"><b class=\"%s\">%zu</b>%s</div>\n", class, number, what);
 }
@@ -182,6 +187,54 @@ static void print_table(struct table *table, const char *title, const char *firs
   fputs("</table>\n", stdout);
 }
 
+/* Against the baseline: of each name what was accepted, what of it is left, what came. */
+static void print_trend(const struct report *report, const struct table *symbols) {
+  const struct baseline *baseline = report->baseline;
+  fputs("<h2>Trend</h2>\n", stdout);
+  if (!baseline) {
+    fputs("<p>No baseline was given; <code>--write-baseline</code> makes one to compare with.</p>\n", stdout);
+    return;
+  }
+  struct table names = {0};
+  size_t accepted = 0, found = 0;
+  for (size_t i = 0; i < baseline->count; i++) {
+    const struct baseline_entry *entry = &baseline->entries[i];
+    struct count *count = &table_row(&names, entry->symbol, strlen(entry->symbol))->count;
+    count->report += entry->count; /* accepted then */
+    count->accepted += entry->seen;
+    accepted += entry->count;
+    found += entry->seen;
+  }
+  for (size_t i = 0; i < symbols->count; i++)
+    table_row(&names, symbols->rows[i].name, strlen(symbols->rows[i].name))->count.rewrite =
+        live(&symbols->rows[i].count);
+  size_t came = report->totals.rewrite + report->totals.report;
+  fputs("<p>Against the baseline <code>", stdout);
+  print_text(baseline->name);
+  printf("</code>: <b class=\"%s\">%zu gone</b> of %zu, %zu left (%zu of them in moved files), "
+         "<b class=\"%s\">%zu new</b>.</p>\n",
+         accepted > found ? "good" : "", accepted - found, accepted, found, baseline->moved, came ? "bad" : "good",
+         came);
+  fputs(
+      "<table>\n<tr><th>name</th><th class=\"n\">in the baseline</th><th class=\"n\">gone</th><th class=\"n\">new</th>"
+      "<th class=\"n\">now</th></tr>\n",
+      stdout);
+  if (names.count)
+    qsort(names.rows, names.count, sizeof *names.rows, compare_names);
+  for (size_t i = 0; i < names.count; i++) {
+    const struct count *count = &names.rows[i].count;
+    if (!count->report && !count->rewrite)
+      continue;
+    fputs("<tr><td><code>", stdout);
+    print_text(names.rows[i].name);
+    printf("</code></td><td class=\"n\">%zu</td><td class=\"n\">%zu</td><td class=\"n\">%zu</td><td "
+           "class=\"n\">%zu</td></tr>\n",
+           count->report, count->report - count->accepted, count->rewrite, count->accepted + count->rewrite);
+  }
+  fputs("</table>\n", stdout);
+  table_free(&names);
+}
+
 static void print_uses(const struct report *report) {
   fputs("<h2>Every live use</h2>\n<table>\n<tr><th>place</th><th>name</th><th>what is to be done</th></tr>\n", stdout);
   for (struct report_walk walk = {.report = report}; report_next(&walk);) {
@@ -233,6 +286,7 @@ bool report_html(const struct report *report) {
   print_totals(report);
   print_table(&symbols, "By name", "name", true);
   print_table(&folders, "By folder", "folder", false);
+  print_trend(report, &symbols);
   print_uses(report);
   print_troubles(report);
   fputs("<p class=\"dim\">sgl-migrate " SGL_VERSION "</p>\n</body>\n</html>\n", stdout);

@@ -1,5 +1,6 @@
 /* All facts of a run as one JSON object. docs/formats.md describes every member; FORMAT_VERSION counts up when one
  * changes its meaning or goes. */
+#include "scanner/baseline.h"
 #include "scanner/ignore.h"
 #include "scanner/report.h"
 
@@ -129,6 +130,18 @@ static json_t *totals(const struct totals *totals) {
                    (json_int_t)totals->not_entered, "ignoredByGit", (json_int_t)totals->ignored);
 }
 
+static json_t *baseline_facts(const struct baseline *baseline) {
+  if (!baseline)
+    return json_null();
+  size_t accepted = 0, found = 0;
+  for (size_t i = 0; i < baseline->count; i++) {
+    accepted += baseline->entries[i].count;
+    found += baseline->entries[i].seen;
+  }
+  return json_pack("{s:o, s:I, s:I, s:I}", "file", text(baseline->name), "accepted", (json_int_t)accepted, "found",
+                   (json_int_t)found, "moved", (json_int_t)baseline->moved);
+}
+
 bool report_json(const struct report *report) {
   const struct options *options = &report->scans[0].options;
   char *route = report_route(options);
@@ -138,11 +151,11 @@ bool report_json(const struct report *report) {
                                            text(report->scans[i].real_root)));
   for (struct report_walk walk = {.report = report}; report_next(&walk);)
     json_array_append_new(findings, one_finding(&walk));
-  json_t *log =
-      json_pack("{s:s, s:i, s:s, s:{s:s, s:s}, s:o, s:i, s:o, s:o, s:o, s:o}", "format", "sgl-migrate", "formatVersion",
-                FORMAT_VERSION, "toolVersion", SGL_VERSION, "options", "kernel", options->kernel, "to", route, "roots",
-                roots, "exitStatus", report_status(&report->totals), "totals", totals(&report->totals), "findings",
-                findings, "symbols", symbols(report), "troubles", troubles(report));
+  json_t *log = json_pack("{s:s, s:i, s:s, s:{s:s, s:s}, s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "format", "sgl-migrate",
+                          "formatVersion", FORMAT_VERSION, "toolVersion", SGL_VERSION, "options", "kernel",
+                          options->kernel, "to", route, "roots", roots, "exitStatus", report_status(&report->totals),
+                          "totals", totals(&report->totals), "findings", findings, "symbols", symbols(report),
+                          "troubles", troubles(report), "baseline", baseline_facts(report->baseline));
   free(route);
   bool done = log && json_dumpf(log, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF;
   json_decref(log);

@@ -60,7 +60,7 @@ static json_t *suppressions(const struct finding *finding) {
 }
 
 static json_t *one_result(size_t root, const struct source_file *file, const struct finding *finding, json_t *place,
-                          const struct fingerprint *print, unsigned ordinal, size_t rule_index) {
+                          const struct fingerprint *print, unsigned ordinal, size_t rule_index, bool baseline) {
   json_t *where = location(root, file->path);
   json_object_set_new(json_object_get(where, "physicalLocation"), "region", place);
   char *value = scan_format("%s:%016llx:%u", print->text, (unsigned long long)report_path_hash(file->path), ordinal);
@@ -70,12 +70,15 @@ static json_t *one_result(size_t root, const struct source_file *file, const str
                 "locations", where, "partialFingerprints", "sglMigrate/v1", value, "properties", "verdict",
                 report_verdict(finding->verdict), "evidence", report_evidence(finding->evidence));
   free(value);
+  if (baseline && finding->verdict != VERDICT_MENTION && finding->standing != STANDING_IGNORED)
+    json_object_set_new(result, "baselineState",
+                        json_string(finding->standing == STANDING_KNOWN ? "unchanged" : "new"));
   if (finding->standing != STANDING_OPEN)
     json_object_set_new(result, "suppressions", suppressions(finding));
   return result;
 }
 
-static void file_results(json_t *results, json_t *rules, size_t *indexes, const struct catalog *catalog, size_t root,
+static void file_results(json_t *results, json_t *rules, size_t *indexes, const struct report *report, size_t root,
                          const struct source_file *file) {
   size_t count = file->result.findings_count, offset = 0, end;
   uint32_t line = 1;
@@ -87,9 +90,9 @@ static void file_results(json_t *results, json_t *rules, size_t *indexes, const 
     unsigned ordinal = 1; /* tells equal lines of one file apart */
     for (size_t k = 0; k < i; k++)
       ordinal += memcmp(&prints[k], &prints[i], sizeof *prints) == 0;
-    size_t index = used_rule(catalog, finding->symbol, indexes, rules);
-    json_array_append_new(
-        results, one_result(root, file, finding, region(file, finding, offset, end), &prints[i], ordinal, index));
+    size_t index = used_rule(report->scans[0].catalog, finding->symbol, indexes, rules);
+    json_array_append_new(results, one_result(root, file, finding, region(file, finding, offset, end), &prints[i],
+                                              ordinal, index, report->baseline));
   }
   free(prints);
 }
@@ -148,7 +151,7 @@ bool report_sarif(const struct report *report) {
     free(base);
     free(uri);
     for (size_t i = 0; i < scan->files_count; i++)
-      file_results(results, rules, indexes, catalog, root, &scan->files[i]);
+      file_results(results, rules, indexes, report, root, &scan->files[i]);
   }
   const struct options *options = &scans[0].options;
   char *route = report_route(options);

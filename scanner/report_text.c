@@ -1,4 +1,5 @@
 /* Output for people. */
+#include "scanner/baseline.h"
 #include "scanner/report.h"
 
 #include <stdlib.h>
@@ -132,6 +133,10 @@ static void print_summary(const struct report *report) {
          totals->report, totals->mention, report_plural(totals->mention));
   if (totals->ignored_by_comment)
     printf("; %zu ignored by comments", totals->ignored_by_comment);
+  if (totals->in_baseline)
+    printf("; %zu in the baseline", totals->in_baseline);
+  if (report->baseline && report->baseline->moved)
+    printf(" (%zu in moved files)", report->baseline->moved);
   char *route = report_route(&report->scans[0].options);
   printf("\n%zu file%s looked at, against kernel %s, to %s; %zu not analysed, %zu in part", totals->files,
          report_plural(totals->files), report->scans[0].options.kernel, route, totals->not_analysed, totals->partly);

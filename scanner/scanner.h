@@ -163,6 +163,7 @@ void scan_close(struct scan *scan);
 void scan_free_file(struct source_file *file);
 
 /* memory.c. Out of memory: says so and ends the process with EXIT_FAULT. */
+__attribute__((noreturn)) void scan_out_of_memory(void);
 void *scan_alloc(void *old, size_t size);
 char *scan_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *scan_format_list(const char *format, va_list list) __attribute__((format(printf, 1, 0)));

@@ -1,5 +1,6 @@
 /* What kind of text a file is, and which rules that kind follows (case contract: Python rules 8 to 10, text rules 13
  * and 14). Nothing here is ever edited: a use in a text is a report or a mention. */
+#include "scanner/baseline.h"
 #include "scanner/ignore.h"
 #include "scanner/text.h"
 
@@ -471,6 +472,9 @@ void text_run(struct text_view *view) {
 }
 
 void text_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
+  size_t length = sizeof BASELINE_START - 1;
+  if (file->size > length && memcmp(file->bytes, BASELINE_START, length) == 0)
+    return; /* a baseline names what it accepts */
   struct text_view view = {
       .scan = scan, .result = result, .path = file->path, .bytes = file->bytes, .size = file->size};
   view.kind = text_kind(file->path, file->bytes, file->size, &view.style);

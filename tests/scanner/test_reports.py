@@ -67,7 +67,7 @@ def test_json():
                os.fsdecode(b"raw\xff.md"): f"\U0001f600 {NAME}\n"}) as tree:
         text, done = scan(tree, "json")
         log = json.loads(text)
-        equal(sorted(log), ["exitStatus", "findings", "format", "formatVersion", "options", "roots", "symbols", "toolVersion", "totals", "troubles"])
+        equal(sorted(log), ["baseline", "exitStatus", "findings", "format", "formatVersion", "options", "roots", "symbols", "toolVersion", "totals", "troubles"])
         equal((log["format"], log["formatVersion"], log["exitStatus"]), ("sgl-migrate", 1, done.returncode))
         equal(log["options"], {"kernel": "0.4.6", "to": "jit"})
         equal(log["roots"], [{"path": ".", "absolute": str(tree.path)}])
