@@ -44,6 +44,13 @@ void command_say_pins(const struct decision *decision, const struct scan *scans,
 /* On standard error: what was taken because nothing was given, and that the catalog may be too old. */
 void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision);
 
+/* command_settings.c: the settings of each path, said aloud. What the command line does not give goes into choice; the
+ * baseline of the one path into *baseline, unless no_baseline says why not. To be closed after the scans. */
+struct settings;
+struct settings *command_open_settings(char *const *paths, size_t count, struct choice *choice, const char **baseline,
+                                       const char *no_baseline);
+void command_close_settings(struct settings *settings, size_t count);
+
 /* command_baseline.c: reads a baseline; its faults are said, one line each, and end the process with EXIT_USAGE. */
 struct baseline;
 void command_read_baseline(const char *path, struct baseline *baseline);

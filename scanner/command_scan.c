@@ -2,6 +2,7 @@
 #include "scanner/baseline.h"
 #include "scanner/command.h"
 #include "scanner/report.h"
+#include "scanner/settings.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The verb of the first line and what follows the options differ; the options are the same. */
@@ -147,10 +149,19 @@ static void parse(int argc, char **argv, bool fix, struct command *command) {
 }
 
 /* A baseline is of one tree: its paths are below that root. */
-static void check_baseline_root(const struct command *command, const struct scan *scans) {
+static void check_baseline_root(const struct command *command) {
   const char *option = command->baseline ? "--baseline" : command->write_baseline ? "--write-baseline" : NULL;
-  if (option && (command->paths_count > 1 || scans[0].root_is_file))
+  struct stat status;
+  if (option && (command->paths_count > 1 || (stat(command->paths[0], &status) == 0 && !S_ISDIR(status.st_mode))))
     usage_error("%s needs one folder as PATH, the root of the tree that it is of", option);
+}
+
+/* Why the settings' baseline does not count; NULL when it does. */
+static const char *no_baseline(const struct command *command) {
+  return command->fix              ? "not used: fix has none"
+         : command->baseline       ? "not used: the command line has one"
+         : command->write_baseline ? "not used: a new one is written"
+                                   : NULL;
 }
 
 static int run(const struct command *command) {
@@ -160,32 +171,36 @@ static int run(const struct command *command) {
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(&command->choice, &loaded);
   command_check(&command->choice, catalog);
+  check_baseline_root(command);
+  struct choice choice = command->choice;
+  const char *baseline_path = command->baseline;
+  struct settings *settings =
+      command_open_settings(command->paths, command->paths_count, &choice, &baseline_path, no_baseline(command));
   struct baseline baseline = {0};
-  if (command->baseline)
-    command_read_baseline(command->baseline, &baseline);
+  if (baseline_path)
+    command_read_baseline(baseline_path, &baseline);
   struct scan *scans = scan_alloc(NULL, command->paths_count * sizeof *scans);
   struct report report = {.scans = scans, .count = command->paths_count, .fix = command->fix};
   int status = 0;
   bool progress = isatty(STDERR_FILENO);
   for (size_t i = 0; i < command->paths_count; i++) {
-    scans[i] = (struct scan){.catalog = catalog, .root = command->paths[i]};
+    scans[i] = (struct scan){.catalog = catalog, .root = command->paths[i], .settings = &settings[i]};
     if (!scan_walk(&scans[i], scans, i, command->threads, progress, message, sizeof message))
       usage_error("%s", message);
   }
-  check_baseline_root(command, scans);
   struct decision decision;
-  command_decide(&command->choice, catalog, scans, command->paths_count, &decision);
+  command_decide(&choice, catalog, scans, command->paths_count, &decision);
   for (size_t i = 0; i < command->paths_count; i++) {
     scans[i].options = decision.options;
     scan_run(&scans[i], command->threads, progress);
   }
-  command_say(&command->choice, catalog, &decision);
+  command_say(&choice, catalog, &decision);
   for (size_t i = 0; i < command->paths_count; i++)
     if (command->fix && !fix_all(&scans[i], &report.fixed))
       status |= EXIT_FAULT;
   if (command->write_baseline && !command_write_baseline(command->write_baseline, &scans[0]))
     status |= EXIT_FAULT;
-  if (command->baseline) {
+  if (baseline_path) {
     baseline_match(&baseline, &scans[0]);
     report.baseline = &baseline;
   }
@@ -201,6 +216,7 @@ static int run(const struct command *command) {
   for (size_t i = 0; i < command->paths_count; i++)
     scan_close(&scans[i]);
   free(scans);
+  command_close_settings(settings, command->paths_count);
   command_forget(&decision);
   catalog_free(loaded);
   return status;

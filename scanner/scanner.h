@@ -136,8 +136,9 @@ struct cxx_index;
 struct scan {
   const struct catalog *catalog;
   struct options options;
-  const char *root; /* as given on the command line: a folder or a file */
-  char *real_root;  /* the folder (of a file: the one that it is in), absolute and free of links */
+  const struct settings *settings; /* of the root (settings.h); NULL: none */
+  const char *root;                /* as given on the command line: a folder or a file */
+  char *real_root;                 /* the folder (of a file: the one that it is in), absolute and free of links */
   bool root_is_file;
   struct source_file *files; /* sorted by path */
   size_t files_count;

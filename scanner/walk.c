@@ -1,5 +1,6 @@
 /* Which files belong to the tree. A file is listed once, at its real path below the root. */
 #include "scanner/walk.h"
+#include "scanner/settings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -323,7 +324,10 @@ static void walk_folder(struct walk *walk, const char *full_path, size_t relativ
   for (const char *name = NULL; (name = next_name(&listing, name));) {
     char *full = join(full_path, name);
     unsigned char type = (unsigned char)name[-1];
-    if (type == DT_DIR) {
+    const struct settings *settings = walk->scan->settings;
+    if (settings && settings_exclude(settings, full + relative)) {
+      add_note(walk, full + relative, "excluded by " SETTINGS_NAME, false);
+    } else if (type == DT_DIR) {
       const char *skipped = skip_name(name);
       if (!skipped)
         walk_folder(walk, full, relative, repository, true);
@@ -352,6 +356,21 @@ static int compare_files(const void *left, const void *right) {
 
 static int compare_notes(const void *left, const void *right) {
   return strcmp(((const struct walk_note *)left)->path, ((const struct walk_note *)right)->path);
+}
+
+/* What the settings ask for is looked at whatever it is: build output, ignored by git. */
+static void walk_included(struct walk *walk, const char *real_root, size_t relative) {
+  const struct settings *settings = walk->scan->settings;
+  for (unsigned i = 0; settings && i < settings->include_count; i++) {
+    char *full = join(real_root, settings->include[i]);
+    struct stat status;
+    if (lstat(full, &status) == 0 && S_ISREG(status.st_mode)) {
+      add_file(walk, full, relative);
+      continue;
+    }
+    walk_folder(walk, full, relative, NULL, false);
+    free(full);
+  }
 }
 
 bool walk_root(struct walk *walk, char *message, size_t message_size) {
@@ -387,6 +406,7 @@ bool walk_root(struct walk *walk, char *message, size_t message_size) {
   walk_folder(walk, real, strcmp(real, "/") == 0 ? 1 : strlen(real) + 1, use ? &repository : NULL, false);
   if (opened)
     close_repository(&repository);
+  walk_included(walk, real, strcmp(real, "/") == 0 ? 1 : strlen(real) + 1);
   git_libgit2_shutdown();
   return true;
 }
