@@ -99,8 +99,9 @@ def test_faults():
         ("include:\n- none\n", "2: include 'none': No such file or directory"),
         ("baseline: /etc/passwd\n", "1: baseline '/etc/passwd': a path below this folder is needed"),
         ("- a\n", " a mapping is expected"),
-        ("kernel: [\n", "2: "),
-        ("kernel: &a 0.4.6\nto: *a\n", "2: "),
+        ("kernel: [\n", "1: "),
+        ("kernel: &a 0.4.6\nto: *a\n", ""),
+        ("kernel: {{\n", ""),
         (b"\xff\n", "1: "),
         ("x" * (1 << 20) + "\n", " is larger than 1 MiB"),
     ):
