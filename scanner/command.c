@@ -1,6 +1,7 @@
 /* What the commands of sgl-migrate share. */
 #include "scanner/command.h"
 #include "scanner/report.h"
+#include "scanner/settings.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void usage_error(const char *format, ...) {
   va_list list;
@@ -20,14 +22,6 @@ void usage_error(const char *format, ...) {
   exit(EXIT_USAGE);
 }
 
-void usage_option(int option, char **argv) {
-  if (option == ':')
-    usage_error("%s needs a value; see sgl-migrate --help", argv[optind - 1]);
-  if (optopt && optopt < 256)
-    usage_error("unknown option -%c; see sgl-migrate --help", optopt);
-  usage_error("unknown option %s; see sgl-migrate --help", argv[optind - 1]);
-}
-
 int command_finish(int status) {
   if (fflush(stdout) != 0 || ferror(stdout)) {
     fprintf(stderr, "sgl-migrate: standard output: %s\n", strerror(errno));
@@ -36,14 +30,100 @@ int command_finish(int status) {
   return status;
 }
 
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+static const char help_options[] =
+    "\n"
+    "PATH is a source tree or a file. Folders of version control, installed packages, virtual environments and build\n"
+    "output are left out, and what git ignores; name such a folder as PATH to look into it.\n"
+    "\n"
+    "options:\n"
+    "  --kernel VERSION   kernel release that the code has to run with; a name is removed when this release no longer\n"
+    "                     has it; or a requirements file or site-packages folder that says which release that is\n"
+    "                     (default: what the tree's own requirements say, else the newest release of the catalog)\n"
+    "  --to ROUTE         what calls are rewritten to: jit (this project's kernels) or sglang@VERSION (the module\n"
+    "                     that has the function in that sglang release) (default: the sglang that the tree's own\n"
+    "                     requirements name, else jit)\n"
+    "  --catalog FILE     use this catalog in place of the built-in one\n"
+    "  -j, --jobs N       worker threads (default: one a processor)\n"
+    "  -h, --help         print this text\n";
+static const char help_verdicts[] =
+    "\n"
+    "Each result is PATH:LINE:COLUMN: VERDICT NAME: MESSAGE and the source line, with one of these verdicts:\n"
+    "  rewrite   a live use that fix edits safely\n"
+    "  report    a live use that needs a person; fix leaves it alone\n"
+    "  mention   a comment, documentation or log text\n"
+    "\n"
+    "The exit status is described by sgl-migrate --help.\n";
+
+/* For getopt_long with opterr = 0 and ":" in front: which option is wrong, and why. */
+__attribute__((noreturn)) static void usage_option(int option, char **argv) {
+  if (option == ':')
+    usage_error("%s needs a value; see sgl-migrate --help", argv[optind - 1]);
+  if (optopt && optopt < 256)
+    usage_error("unknown option -%c; see sgl-migrate --help", optopt);
+  usage_error("unknown option %s; see sgl-migrate --help", argv[optind - 1]);
+}
+
+static unsigned parse_jobs(const char *text) {
+  char *end;
+  errno = 0;
+  unsigned long value = strtoul(text, &end, 10);
+  if (errno || *end || *text < '0' || *text > '9' || value == 0 || value > 1024)
+    usage_error("--jobs '%s': a number from 1 to 1024 is needed", text);
+  return (unsigned)value;
+}
+
+void command_start(struct choice *choice) {
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  *choice = (struct choice){.threads = processors > 0 && processors <= 1024 ? (unsigned)processors : 1};
+  opterr = 0;
+}
+
+void command_option(struct choice *choice, int option, char **argv) {
+  switch (option) {
+  case COMMAND_KERNEL:
+    choice->kernel = optarg;
+    break;
+  case COMMAND_TO:
+    choice->to = optarg;
+    break;
+  case COMMAND_CATALOG:
+    choice->catalog = optarg;
+    break;
+  case 'j':
+    choice->threads = parse_jobs(optarg);
+    break;
+  default:
+    usage_option(option, argv);
+  }
+}
+
+void command_help(const char *start, const char *own_options) {
+  fputs(start, stdout);
+  fputs(help_options, stdout);
+  fputs(own_options, stdout);
+  fputs(help_verdicts, stdout);
+  exit(command_finish(0));
+}
+
+void command_paths(struct choice *choice, int argc, char **argv) {
+  if (optind == argc)
+    usage_error("%s needs at least one path; see sgl-migrate --help", argv[0]);
+  choice->paths = argv + optind;
+  choice->paths_count = (size_t)(argc - optind);
+}
+
+/* --- what is checked against -------------------------------------------------------------------------------------- */
+
 static void keep_first(void *user, const char *line) {
   char **first = user;
   if (!*first)
     *first = scan_format("%s", line);
 }
 
-const struct catalog *command_catalog(const struct choice *choice, struct catalog **loaded) {
-  const char *path = choice->catalog;
+/* The catalog, proved: a fault in the user's one would hide uses. */
+static const struct catalog *open_catalog(const char *path, struct catalog **loaded) {
   *loaded = NULL;
   if (!path)
     return &catalog_builtin;
@@ -67,7 +147,8 @@ static void note_unknown(const char *what, const char *version, const char *know
             version, known);
 }
 
-void command_check(const struct choice *choice, const struct catalog *catalog) {
+/* Refuses what is no release, before anything is read. */
+static void check_choice(const struct choice *choice, const struct catalog *catalog) {
   const struct catalog_library *library = &catalog->library;
   const char *kernel = newest(library->releases, library->releases_count);
   const char *sglang = newest(library->sglang_releases, library->sglang_releases_count);
@@ -86,38 +167,32 @@ void command_check(const struct choice *choice, const struct catalog *catalog) {
   }
 }
 
-void command_decide(const struct choice *choice, const struct catalog *catalog, const struct scan *scans, size_t count,
-                    struct decision *decision) {
+static void decide(struct session *session, const struct choice *choice) {
   char message[512];
-  struct options *options = &decision->options;
-  *decision = (struct decision){.tree.catalog = catalog, .given.catalog = catalog};
-  for (size_t i = 0; i < count; i++)
-    pins_collect(&decision->tree, &scans[i]);
+  struct options *options = &session->options;
+  session->tree.catalog = session->given.catalog = session->catalog;
+  for (size_t i = 0; i < session->count; i++)
+    pins_collect(&session->tree, &session->scans[i]);
   options->kernel = choice->kernel;
   if (choice->kernel && !catalog_version_valid(choice->kernel) &&
-      !pins_open(&decision->given, choice->kernel, message, sizeof message))
+      !pins_open(&session->given, choice->kernel, message, sizeof message))
     usage_error("%s", message);
-  const struct pin *kernel = pins_kernel(decision->given.count ? &decision->given : &decision->tree);
-  if (kernel && (!choice->kernel || decision->given.count)) {
-    decision->kernel = kernel;
+  const struct pin *kernel = pins_kernel(session->given.count ? &session->given : &session->tree);
+  if (kernel && (!choice->kernel || session->given.count)) {
+    session->kernel = kernel;
     options->kernel = kernel->kernel;
   }
   if (!options->kernel)
-    options->kernel = newest(catalog->library.releases, catalog->library.releases_count);
-  const struct pin *sglang = pins_sglang(&decision->given);
+    options->kernel = newest(session->catalog->library.releases, session->catalog->library.releases_count);
+  const struct pin *sglang = pins_sglang(&session->given);
   if (!sglang)
-    sglang = pins_sglang(&decision->tree);
+    sglang = pins_sglang(&session->tree);
   if (choice->to && strncmp(choice->to, "sglang@", 7) == 0)
     options->sglang_release = choice->to + 7;
   if (!choice->to && sglang) {
-    decision->sglang = sglang;
+    session->sglang = sglang;
     options->sglang_release = sglang->release;
   }
-}
-
-void command_forget(struct decision *decision) {
-  pins_free(&decision->tree);
-  pins_free(&decision->given);
 }
 
 /* " (pyproject.toml:12: sglang-kernel==0.4.5)"; owned by the caller. */
@@ -127,14 +202,15 @@ static char *said_by(const struct pin *pin, bool kernel) {
                    : scan_format(" (%s: %s%s)", pin->path, pin->text, how);
 }
 
-void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision) {
-  const struct catalog_library *library = &catalog->library;
-  const struct options *options = &decision->options;
+/* What was taken because nothing was given, and that the catalog may be too old. */
+static void say_options(const struct session *session, const struct choice *choice) {
+  const struct catalog_library *library = &session->catalog->library;
+  const struct options *options = &session->options;
   char *kernel =
-      decision->kernel ? said_by(decision->kernel, true) : scan_format("%s", choice->kernel ? "" : " (default)");
+      session->kernel ? said_by(session->kernel, true) : scan_format("%s", choice->kernel ? "" : " (default)");
   char *say = NULL,
-       *to = decision->sglang ? said_by(decision->sglang, false) : scan_format("%s", choice->to ? "" : " (default)");
-  if (!choice->kernel || !choice->to || decision->kernel)
+       *to = session->sglang ? said_by(session->sglang, false) : scan_format("%s", choice->to ? "" : " (default)");
+  if (!choice->kernel || !choice->to || session->kernel)
     say = scan_format("sgl-migrate: checking against kernel %s%s, rewriting to %s%s%s", options->kernel, kernel,
                       options->sglang_release ? "sglang@" : "jit",
                       options->sglang_release ? options->sglang_release : "", to);
@@ -157,6 +233,45 @@ static void print_line(void *user, const char *line) {
   putc('\n', stream);
 }
 
-void command_say_pins(const struct decision *decision, const struct scan *scans, size_t count, FILE *stream) {
-  pins_contradictions(&decision->tree, scans, count, print_line, stream);
+void command_say_pins(const struct session *session, FILE *stream) {
+  pins_contradictions(&session->tree, session->scans, session->count, print_line, stream);
+}
+
+/* --- the run ------------------------------------------------------------------------------------------------------ */
+
+void command_open(struct session *session, const struct choice *choice, bool unsafe, const char *no_baseline) {
+  *session = (struct session){.count = choice->paths_count, .options.unsafe = unsafe, .choice = *choice};
+  session->catalog = open_catalog(choice->catalog, &session->loaded);
+  check_choice(choice, session->catalog);
+  session->settings =
+      command_open_settings(choice->paths, choice->paths_count, &session->choice, &session->baseline, no_baseline);
+}
+
+void command_run(struct session *session) {
+  char message[512];
+  const struct choice *choice = &session->choice;
+  session->scans = scan_alloc(NULL, session->count * sizeof *session->scans);
+  bool progress = isatty(STDERR_FILENO);
+  for (size_t i = 0; i < session->count; i++) {
+    session->scans[i] =
+        (struct scan){.catalog = session->catalog, .root = choice->paths[i], .settings = &session->settings[i]};
+    if (!scan_walk(&session->scans[i], session->scans, i, choice->threads, progress, message, sizeof message))
+      usage_error("%s", message);
+  }
+  decide(session, choice);
+  for (size_t i = 0; i < session->count; i++) {
+    session->scans[i].options = session->options;
+    scan_run(&session->scans[i], choice->threads, progress);
+  }
+  say_options(session, choice);
+}
+
+void command_close(struct session *session) {
+  for (size_t i = 0; i < session->count; i++)
+    scan_close(&session->scans[i]);
+  free(session->scans);
+  command_close_settings(session->settings, session->count);
+  pins_free(&session->tree);
+  pins_free(&session->given);
+  catalog_free(session->loaded);
 }

@@ -16,33 +16,53 @@ int command_fix(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */
 __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);
-/* For the default case of getopt_long (with opterr = 0 and ":" in front): which option is wrong, and why. */
-__attribute__((noreturn)) void usage_option(int option, char **argv);
 /* Output that did not arrive is an error, also of --help: EXIT_FAULT is added. */
 int command_finish(int status);
 
-/* What --kernel, --to and --catalog say. */
+/* --- what both commands are given --- */
+
 struct choice {
   const char *kernel, *to, *catalog; /* NULL: not given */
+  unsigned threads;
+  char **paths;
+  size_t paths_count;
 };
-/* The catalog, proved: a fault in the user's one would hide uses. *loaded is to be freed; NULL for the built-in one. */
-const struct catalog *command_catalog(const struct choice *choice, struct catalog **loaded);
-/* Refuses what is no release, before anything is read. */
-void command_check(const struct choice *choice, const struct catalog *catalog);
-/* What the trees are checked against and rewritten to, and which pins said so. */
-struct decision {
+enum { COMMAND_KERNEL = 256, COMMAND_TO, COMMAND_CATALOG, COMMAND_OWN_OPTIONS };
+/* Rows for getopt_long; a command's own options have numbers from COMMAND_OWN_OPTIONS on. */
+#define COMMAND_OPTIONS                                                                                                \
+  {"kernel", required_argument, NULL, COMMAND_KERNEL}, {"to", required_argument, NULL, COMMAND_TO},                    \
+      {"catalog", required_argument, NULL, COMMAND_CATALOG}, {"jobs", required_argument, NULL, 'j'}, {                 \
+    "help", no_argument, NULL, 'h'                                                                                     \
+  }
+void command_start(struct choice *choice);
+/* Takes one of COMMAND_OPTIONS, or ends the process because the option is wrong. */
+void command_option(struct choice *choice, int option, char **argv);
+/* Prints the help of a command, its own options at the end of the list, and ends the process. */
+__attribute__((noreturn)) void command_help(const char *start, const char *own_options);
+/* What is left of the command line. */
+void command_paths(struct choice *choice, int argc, char **argv);
+
+/* --- one run over all paths --- */
+
+struct session {
+  const struct catalog *catalog;
+  struct catalog *loaded; /* NULL for the built-in one */
+  struct scan *scans;     /* one a path */
+  size_t count;
   struct options options;
   struct pins tree, given;           /* the pins of the trees; those of the file or folder of --kernel */
-  const struct pin *kernel, *sglang; /* NULL: not a pin decided, but the command line or the catalog */
+  const struct pin *kernel, *sglang; /* the pins that decided; NULL: the command line did, or the catalog */
+  struct settings *settings;         /* one a path */
+  const char *baseline;              /* what the settings say; NULL: nothing */
+  struct choice choice;              /* with what the settings say */
 };
-/* Of trees that were walked. To be forgotten after the scans are closed. */
-void command_decide(const struct choice *choice, const struct catalog *catalog, const struct scan *scans, size_t count,
-                    struct decision *decision);
-void command_forget(struct decision *decision);
-/* The pins that contradict each other or the results of the scans, one line each. */
-void command_say_pins(const struct decision *decision, const struct scan *scans, size_t count, FILE *stream);
-/* On standard error: what was taken because nothing was given, and that the catalog may be too old. */
-void command_say(const struct choice *choice, const struct catalog *catalog, const struct decision *decision);
+/* Reads the catalog and the settings. no_baseline: why their baseline does not count; NULL when it does. */
+void command_open(struct session *session, const struct choice *choice, bool unsafe, const char *no_baseline);
+/* Reads and analyses everything, and says on standard error against what. */
+void command_run(struct session *session);
+void command_close(struct session *session);
+/* The pins that contradict each other or the results, one line each. */
+void command_say_pins(const struct session *session, FILE *stream);
 
 /* command_settings.c: the settings of each path, said aloud. What the command line does not give goes into choice; the
  * baseline of the one path into *baseline, unless no_baseline says why not. To be closed after the scans. */
@@ -56,8 +76,5 @@ struct baseline;
 void command_read_baseline(const char *path, struct baseline *baseline);
 /* Accepts all live uses of the scan, in a new baseline; false after saying why it could not be written. */
 bool command_write_baseline(const char *path, struct scan *scan);
-
-/* fix.c: edits all files of the scan that have edits; counts those that were. false when one could not be. */
-bool fix_all(struct scan *scan, size_t *fixed);
 
 #endif

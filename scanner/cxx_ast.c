@@ -244,7 +244,8 @@ static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
   free(ast.places);
 }
 
-void cxx_ast_resolve(struct cxx_unit *unit) {
+/* NULL when libclang cannot read it. */
+static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
   static const char *const arguments[] = {
       "-x",
       "c++",
@@ -263,10 +264,6 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
       "-include",
       FOLDER "prelude.h",
   };
-  if (unit->parts_size > LARGEST_TEXT)
-    unit->too_much = "it is too large together with its headers";
-  if (unit->too_much)
-    return;
   struct CXUnsavedFile *files = scan_alloc(NULL, (unit->parts_count + 1) * sizeof *files);
   char(*names)[32] = scan_alloc(NULL, unit->parts_count * sizeof *names);
   for (uint32_t i = 0; i < unit->parts_count; i++) {
@@ -274,17 +271,55 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
     files[i] = (struct CXUnsavedFile){names[i], unit->parts[i].text, unit->parts[i].size};
   }
   files[unit->parts_count] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
-  CXIndex index = clang_createIndex(0, 0);
   CXTranslationUnit translation = NULL;
   enum CXErrorCode error =
       clang_parseTranslationUnit2(index, names[unit->root_part], arguments, sizeof arguments / sizeof *arguments, files,
                                   unit->parts_count + 1, CXTranslationUnit_KeepGoing, &translation);
-  if (error == CXError_Success && translation)
+  free(names);
+  free(files);
+  return error == CXError_Success ? translation : NULL;
+}
+
+void cxx_ast_resolve(struct cxx_unit *unit) {
+  if (unit->parts_size > LARGEST_TEXT)
+    unit->too_much = "it is too large together with its headers";
+  if (unit->too_much)
+    return;
+  CXIndex index = clang_createIndex(0, 0);
+  CXTranslationUnit translation = parse(unit, index);
+  if (translation)
     visit_unit(unit, translation);
   else
     unit->too_much = "libclang cannot read it";
   clang_disposeTranslationUnit(translation);
   clang_disposeIndex(index);
-  free(names);
-  free(files);
+}
+
+struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *file, size_t *count) {
+  struct cxx_unit unit;
+  cxx_unit_open(&unit, scan, file);
+  CXIndex index = clang_createIndex(0, 0);
+  CXTranslationUnit translation = parse(&unit, index);
+  CXFile main = translation ? clang_getFile(translation, FOLDER "0") : NULL;
+  unsigned all = translation ? clang_getNumDiagnostics(translation) : 0;
+  struct cxx_error *list = scan_alloc(NULL, (all + 1) * sizeof *list);
+  *count = 0;
+  if (!translation)
+    list[(*count)++] = (struct cxx_error){SIZE_MAX, scan_format("libclang cannot read it")};
+  for (unsigned i = 0; i < all; i++) {
+    CXDiagnostic diagnostic = clang_getDiagnostic(translation, i);
+    CXString text = clang_getDiagnosticSpelling(diagnostic);
+    const char *words = clang_getCString(text);
+    CXFile where;
+    unsigned offset;
+    clang_getFileLocation(clang_getDiagnosticLocation(diagnostic), &where, NULL, NULL, &offset);
+    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error)
+      list[(*count)++] = (struct cxx_error){where == main ? offset : SIZE_MAX, scan_format("%s", words ? words : "")};
+    clang_disposeString(text);
+    clang_disposeDiagnostic(diagnostic);
+  }
+  clang_disposeTranslationUnit(translation);
+  clang_disposeIndex(index);
+  cxx_unit_free(&unit);
+  return list;
 }

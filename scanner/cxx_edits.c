@@ -32,9 +32,10 @@ static void edit_call(struct cxx_unit *unit, const struct cxx_use *use) {
   size_t end = global ? unit->tokens.list[use->qualifier_token].end : name->start;
   bool touching = start > 0 && word_byte(unit->tokens.bytes[start - 1]); /* return::name */
   const char *qualifier = touching ? " " NEW_NAMESPACE : NEW_NAMESPACE;
-  result_edit(unit->result, start, end, qualifier, strlen(qualifier));
+  uint32_t group = use->token + 1; /* each call for itself; the include is for all of them */
+  result_edit(unit->result, group, start, end, qualifier, strlen(qualifier));
   if (strlen(use->route->name) != old.length || memcmp(use->route->name, old.text, old.length) != 0)
-    result_edit(unit->result, name->start, name->end, use->route->name, strlen(use->route->name));
+    result_edit(unit->result, group, name->start, name->end, use->route->name, strlen(use->route->name));
 }
 
 /* --- the include -------------------------------------------------------------------------------------------------- */
@@ -219,7 +220,7 @@ static void edit_include(struct cxx_unit *unit) {
   const uint8_t *newline = place > 3 ? bytes + place - 1 : memchr(bytes, '\n', unit->tokens.size);
   bool crlf = newline && newline > bytes && *newline == '\n' && newline[-1] == '\r';
   const char *line = crlf ? "#include \"" NEW_HEADER "\"\r\n" : "#include \"" NEW_HEADER "\"\n";
-  result_edit(unit->result, place, place, line, strlen(line));
+  result_edit(unit->result, 0, place, place, line, strlen(line));
 }
 
 void cxx_edits_make(struct cxx_unit *unit) {

@@ -1,13 +1,16 @@
 /* Applies edits to files. A file has its old content or all of its new content, at every moment. */
 #include "scanner/scanner.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* --- new content -------------------------------------------------------------------------------------------------- */
@@ -111,25 +114,114 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size) {
   return true;
 }
 
+/* Access lists, labels and what users put there. What this user may not set, or this file system has not, is not kept.
+ */
+static bool copy_extended(int fd, int old_fd) {
+  ssize_t length = flistxattr(old_fd, NULL, 0);
+  if (length <= 0)
+    return true;
+  char *names = scan_alloc(NULL, (size_t)length), *value = NULL;
+  length = flistxattr(old_fd, names, (size_t)length);
+  bool done = true;
+  for (char *name = names; done && length > 0 && name < names + length; name += strlen(name) + 1) {
+    ssize_t size = fgetxattr(old_fd, name, NULL, 0);
+    value = scan_alloc(value, size > 0 ? (size_t)size : 1);
+    size = fgetxattr(old_fd, name, value, size > 0 ? (size_t)size : 0);
+    if (size >= 0 && fsetxattr(fd, name, value, (size_t)size, 0) != 0)
+      done = errno == EPERM || errno == EACCES || errno == ENOTSUP;
+  }
+  free(value);
+  free(names);
+  return done;
+}
+
 /* Owner first: changing it clears the set-user bits of the mode. An owner that only root could give is not kept. */
-static bool copy_attributes(int fd, const struct stat *old) {
+static bool copy_attributes(int fd, const struct stat *old, int old_fd) {
   struct stat new;
   if (fstat(fd, &new) != 0)
     return false;
   if ((new.st_uid != old->st_uid || new.st_gid != old->st_gid) && fchown(fd, old->st_uid, old->st_gid) != 0 &&
       (errno != EPERM || (fchown(fd, (uid_t)-1, old->st_gid) != 0 && errno != EPERM)))
     return false;
-  return fchmod(fd, old->st_mode & 07777) == 0;
+  return fchmod(fd, old->st_mode & 07777) == 0 && copy_extended(fd, old_fd);
 }
 
-/* Writes, syncs and renames the temporary file; *step says what failed. */
-static bool replace(int folder, const char *name, const char *temporary, int fd, const struct stat *old,
+/* --- temporary files ---------------------------------------------------------------------------------------------- */
+
+#define TEMPORARY_START ".sgl-migrate-"
+#define TEMPORARY_END ".tmp"
+
+bool edit_is_temporary(const char *name) {
+  size_t length = strlen(name), start = sizeof TEMPORARY_START - 1, end = sizeof TEMPORARY_END - 1;
+  if (length <= start + end || strncmp(name, TEMPORARY_START, start) != 0 ||
+      strcmp(name + length - end, TEMPORARY_END) != 0)
+    return false;
+  return strspn(name + start, "0123456789-") == length - start - end;
+}
+
+/* Removes what a fix that was killed has left here: a file with the name of a temporary one that belongs to this user,
+ * has no other name, and is not locked by the process that writes it. */
+static void sweep(int folder) {
+  int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = again >= 0 ? fdopendir(again) : NULL;
+  if (!entries && again >= 0)
+    close(again);
+  for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    if (!edit_is_temporary(entry->d_name))
+      continue;
+    struct stat status;
+    int fd = openat(folder, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+      continue;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+      unlinkat(folder, entry->d_name, 0);
+    close(fd);
+  }
+  if (entries)
+    closedir(entries);
+}
+
+/* A new file with a lock on it, and its name; -1 with errno set. */
+static int make_temporary(int folder, char **name) {
+  *name = NULL;
+  for (unsigned attempt = 0; attempt < 100; attempt++) {
+    free(*name);
+    *name = scan_format(TEMPORARY_START "%ld-%u" TEMPORARY_END, (long)getpid(), attempt);
+    int fd = openat(folder, *name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST)
+      continue;
+    /* Another process that sweeps may have been here before the lock. A file system without locks has no sweeping. */
+    struct stat status;
+    if (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &status) == 0 && status.st_nlink == 0) {
+      close(fd);
+      continue;
+    }
+    return fd;
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+/* The file that was opened and compared, untouched since then. */
+static bool still_there(int folder, const char *name, const struct stat *old) {
+  struct stat now;
+  return fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == old->st_dev &&
+         now.st_ino == old->st_ino && now.st_size == old->st_size && now.st_mtim.tv_sec == old->st_mtim.tv_sec &&
+         now.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
+}
+
+/* Writes, syncs and renames the temporary file; *step says what failed, NULL that the file is another one by now. */
+static bool replace(int folder, const char *name, const char *temporary, int fd, const struct stat *old, int old_fd,
                     const uint8_t *bytes, size_t size, const char **step) {
   *step = "writing";
-  if (!write_all(fd, bytes, size) || !copy_attributes(fd, old) || fsync(fd) != 0)
+  if (!write_all(fd, bytes, size) || !copy_attributes(fd, old, old_fd) || fsync(fd) != 0)
     return false;
   *step = "checking what was written";
   if (lseek(fd, 0, SEEK_SET) != 0 || compare_content(fd, bytes, size) != CONTENT_SAME)
+    return false;
+  *step = NULL;
+  if (!still_there(folder, name, old))
     return false;
   *step = "replacing the file";
   if (renameat(folder, temporary, folder, name) != 0)
@@ -175,22 +267,20 @@ static bool write_locked(const char *path, const uint8_t *old_bytes, size_t old_
     snprintf(message, message_size, "changed after it was analysed; run again");
     goto out;
   }
-  for (unsigned attempt = 0; fd < 0 && attempt < 100; attempt++) {
-    free(temporary);
-    temporary = scan_format(".sgl-migrate-%ld-%u.tmp", (long)getpid(), attempt);
-    fd = openat(folder, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno != EEXIST)
-      break;
-  }
+  sweep(folder);
+  fd = make_temporary(folder, &temporary);
   if (fd < 0) {
     snprintf(message, message_size, "no new file can be made in its folder: %s", strerror(errno));
     goto out;
   }
-  done = replace(folder, name, temporary, fd, &old, new_bytes, new_size, &step);
+  done = replace(folder, name, temporary, fd, &old, old_fd, new_bytes, new_size, &step);
   if (!done) {
     int failure = errno;
     unlinkat(folder, temporary, 0);
-    snprintf(message, message_size, "%s failed: %s; the file is unchanged", step, strerror(failure));
+    if (step)
+      snprintf(message, message_size, "%s failed: %s; the file is unchanged", step, strerror(failure));
+    else
+      snprintf(message, message_size, "was changed by somebody else just now; run again");
   }
 out:
   if (fd >= 0)

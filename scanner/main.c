@@ -26,13 +26,14 @@ static const char help_end[] =
     "  1    live uses were found; of fix: live uses remain\n"
     "  2    at least one of them needs a person\n"
     "  4    a file or folder was not analysed, or only in part (named on standard error)\n"
-    "  8    wrong usage: nothing was done\n"
+    "  8    wrong usage, or changes in the git work tree that fix would mix with: nothing was done\n"
     "  16   an error: a file could not be written, or memory ran out\n"
     "  32   an entry of the baseline has no use, or an ignore comment is unused, expired or malformed\n"
     "\n"
     "examples:\n"
     "  sgl-migrate scan --kernel 0.4.6 --to sglang@0.5.18 ~/src/server\n"
     "  sgl-migrate scan --format sarif . > sgl-migrate.sarif\n"
+    "  sgl-migrate fix --diff src | git apply\n"
     "  sgl-migrate fix --to jit src/model.py\n";
 
 static void help(void) {

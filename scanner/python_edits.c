@@ -8,6 +8,7 @@
 struct edits {
   struct edit *list;
   size_t count, capacity;
+  uint32_t group; /* of those that are made now: the import statement */
 };
 
 static void edit(struct edits *edits, size_t start, size_t end, const char *text, size_t size) {
@@ -15,7 +16,7 @@ static void edit(struct edits *edits, size_t start, size_t end, const char *text
   char *copy = scan_alloc(NULL, size + 1);
   if (size)
     memcpy(copy, text, size);
-  edits->list[edits->count++] = (struct edit){start, end, copy, size};
+  edits->list[edits->count++] = (struct edit){start, end, copy, size, edits->group};
 }
 
 /* No two edits of one file start at the same place. */
@@ -32,9 +33,9 @@ static void give_edits(struct py_unit *unit, struct edits *edits) {
   for (size_t i = 0; i < edits->count; i++) {
     const struct edit *one = &edits->list[i];
     if (unit->notebook)
-      py_notebook_edit(unit->notebook, unit->result, one->start, one->end, one->text, one->text_size);
+      py_notebook_edit(unit->notebook, unit->result, one->group, one->start, one->end, one->text, one->text_size);
     else
-      result_edit(unit->result, one->start, one->end, one->text, one->text_size);
+      result_edit(unit->result, one->group, one->start, one->end, one->text, one->text_size);
     free(one->text);
   }
   free(edits->list);
@@ -475,6 +476,7 @@ void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
     if (uses->list[i].verdict != VERDICT_REWRITE)
       continue;
     list[count++] = &uses->list[i];
+    edits.group = uses->list[i].statement;
     if (uses->list[i].kind == PY_USE_QUALIFIED)
       edit_qualified(unit, &edits, &uses->list[i]);
   }
@@ -491,6 +493,7 @@ void py_edits_make(struct py_unit *unit, struct py_uses *uses) {
       choose_comments(&parts);
     }
     size_t used = list_added(unit, list + i, end - i, &parts, added);
+    edits.group = list[i]->statement;
     edit_statement(unit, &edits, list[i]->statement, &parts, added, used);
     free(parts.list);
   }

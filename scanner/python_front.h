@@ -622,8 +622,8 @@ void py_notebook_close(struct py_notebook *notebook);
 /* Offset in the file of an offset in the joined code. */
 size_t py_notebook_raw(const struct py_notebook *notebook, size_t offset);
 /* Adds an edit of the joined code as an edit of the file's bytes. */
-void py_notebook_edit(const struct py_notebook *notebook, struct result *result, size_t start, size_t end,
-                      const char *text, size_t size);
+void py_notebook_edit(const struct py_notebook *notebook, struct result *result, uint32_t group, size_t start,
+                      size_t end, const char *text, size_t size);
 /* Reports the text cells and the code cells of other languages. */
 void py_notebook_text(struct py_unit *unit, const struct py_notebook *notebook);
 

@@ -435,8 +435,8 @@ static void add_escaped(const struct py_notebook *book, struct py_buffer *out, c
   py_buffer_puts(out, escaped);
 }
 
-void py_notebook_edit(const struct py_notebook *book, struct result *result, size_t start, size_t end, const char *text,
-                      size_t size) {
+void py_notebook_edit(const struct py_notebook *book, struct result *result, uint32_t group, size_t start, size_t end,
+                      const char *text, size_t size) {
   size_t raw = book->raw[start];
   const struct segment *segment = segment_at(book, raw);
   struct py_buffer out = {0};
@@ -449,7 +449,7 @@ void py_notebook_edit(const struct py_notebook *book, struct result *result, siz
     if (book->cells[segment->cell].list)
       add_boundary(book, segment, &out);
   }
-  result_edit(result, raw, end == start ? raw : book->raw[end], out.text ? out.text : "", out.size);
+  result_edit(result, group, raw, end == start ? raw : book->raw[end], out.text ? out.text : "", out.size);
   py_buffer_free(&out);
 }
 

@@ -497,6 +497,13 @@ static bool ignored(const struct py_unit *unit, const struct py_use *use) {
   return ignore_covers(unit->result, line, use->symbol);
 }
 
+/* A from-import in the body of a try, or of suppress(), that takes its failure: what fix --unsafe rewrites as well. Not
+ * the fallback arm, and not where a test asks for the name. */
+static bool guarded_import(struct py_unit *unit, const struct py_use *use, const char *name) {
+  unsigned guards = unit->guards[use->node] & (PY_GUARD_TRY | PY_GUARD_HANDLER);
+  return use->kind == PY_USE_IMPORT && guards == PY_GUARD_TRY && !py_probed(unit, use->node, name);
+}
+
 static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_use *use) {
   const char *why = NULL, *reason = use->reason;
   const char *name = arena_copy(&unit->arena, unit->source.bytes + use->offset, use->length);
@@ -518,7 +525,7 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
                            "a handler takes the failure and drops %s with it in silence, which the "
                            "package still has: import those on their own",
                            lost);
-  if (!reason)
+  if (!reason && !(unit->scan->options.unsafe && guarded_import(unit, use, name)))
     reason = guard;
   if (!reason && (unit->guards[use->node] & PY_GUARD_VENDOR))
     reason = "it stands in a branch of another vendor, which has no replacement";
@@ -533,7 +540,7 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
     reason = "the statement has comments, and another one follows on its line: change it by hand";
   if (!reason && ignored(unit, use))
     reason = "a comment accepts it";
-  if (lost && reason != guard)
+  if (lost && reason && reason != guard)
     reason = py_text_format(&unit->arena, "%s; %s", reason, guard);
   use->reason = reason;
   if (!reason) {

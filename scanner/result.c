@@ -39,7 +39,7 @@ void result_find(struct result *result, uint32_t line, uint32_t column, const st
   va_end(list);
 }
 
-void result_edit(struct result *result, size_t start, size_t end, const char *text, size_t text_size) {
+void result_edit(struct result *result, uint32_t group, size_t start, size_t end, const char *text, size_t text_size) {
   if (result->edits_count == result->edits_capacity) {
     result->edits_capacity = result->edits_capacity ? 2 * result->edits_capacity : 8;
     result->edits = scan_alloc(result->edits, result->edits_capacity * sizeof *result->edits);
@@ -48,7 +48,7 @@ void result_edit(struct result *result, size_t start, size_t end, const char *te
   if (text_size)
     memcpy(copy, text, text_size);
   copy[text_size] = '\0';
-  result->edits[result->edits_count++] = (struct edit){start, end, copy, text_size};
+  result->edits[result->edits_count++] = (struct edit){start, end, copy, text_size, group};
 }
 
 void result_coverage(struct result *result, enum coverage coverage, const char *format, ...) {

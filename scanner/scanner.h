@@ -1,6 +1,7 @@
 /* The scanner's own layers, top to bottom; each only calls downwards.
  *
- *   main.c, command*  the command line: options, exit status; fix.c replaces files
+ *   main.c, command*  the command line: options, exit status
+ *   fix*.c            what is done with the edits: checked, shown, asked for, written (fix.h)
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
  *   crew.c            worker threads, progress on a terminal
  *   walk.c, load.c    which files belong to the tree; reading them
@@ -69,11 +70,13 @@ struct finding {
   const struct ignore *ignore; /* the comment, of STANDING_IGNORED */
 };
 
-/* Replace bytes [start, end) of the file's original bytes by text. start == end inserts. */
+/* Replace bytes [start, end) of the file's original bytes by text. start == end inserts. Edits of one group make sense
+ * only together; those of group 0 go with any other edit of the file. */
 struct edit {
   size_t start, end;
   char *text; /* owned, NUL-ended */
   size_t text_size;
+  uint32_t group;
 };
 
 enum coverage { COVERAGE_FULL, COVERAGE_PARTLY, COVERAGE_NONE };
@@ -109,6 +112,7 @@ struct source_file {
 struct options {
   const char *kernel;         /* kernel release that the code is checked against: "0.4.6" */
   const char *sglang_release; /* --to sglang@X.Y.Z: "0.5.18"; NULL for --to jit */
+  bool unsafe;                /* guarded imports are rewritten too */
 };
 
 /* A folder or link below the root that was not looked at; version control and caches are not listed. */
@@ -176,7 +180,7 @@ char *scan_format_list(const char *format, va_list list) __attribute__((format(p
 void result_find(struct result *result, uint32_t line, uint32_t column, const struct catalog_symbol *symbol,
                  enum verdict verdict, enum evidence evidence, enum level level, const char *format, ...)
     __attribute__((format(printf, 8, 9)));
-void result_edit(struct result *result, size_t start, size_t end, const char *text, size_t text_size);
+void result_edit(struct result *result, uint32_t group, size_t start, size_t end, const char *text, size_t text_size);
 void result_coverage(struct result *result, enum coverage coverage, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void result_free(struct result *result);
@@ -245,6 +249,13 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
 void cxx_index_build(struct scan *scan);
 void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
+/* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere. List
+ * and texts are owned by the caller. */
+struct cxx_error {
+  size_t offset; /* in the file; SIZE_MAX: in a header */
+  char *text;
+};
+struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *file, size_t *count);
 
 void text_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 /* Paths of deleted source files and tests in a file that names them to a build (text_build.c); scan.c calls it for
@@ -271,5 +282,8 @@ bool edit_compose(const uint8_t *bytes, size_t size, struct edit *edits, size_t 
  * file then has its old content and no temporary file is left. */
 bool edit_write(const char *path, const uint8_t *old_bytes, size_t old_size, const uint8_t *new_bytes, size_t new_size,
                 char *message, size_t message_size);
+/* Is this the name of such a temporary file? The walk leaves it out; edit_write removes those that a killed process has
+ * left in the folder that it writes into. */
+bool edit_is_temporary(const char *name);
 
 #endif

@@ -325,7 +325,9 @@ static void walk_folder(struct walk *walk, const char *full_path, size_t relativ
     char *full = join(full_path, name);
     unsigned char type = (unsigned char)name[-1];
     const struct settings *settings = walk->scan->settings;
-    if (settings && settings_exclude(settings, full + relative)) {
+    if (edit_is_temporary(name)) {
+      /* not a part of the tree */
+    } else if (settings && settings_exclude(settings, full + relative)) {
       add_note(walk, full + relative, "excluded by " SETTINGS_NAME, false);
     } else if (type == DT_DIR) {
       const char *skipped = skip_name(name);

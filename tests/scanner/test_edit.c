@@ -3,12 +3,15 @@
 #include "tests/unit.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static char message[512];
@@ -24,7 +27,7 @@ static char *compose(const char *old, struct edit *edits, size_t count) {
   return (char *)out;
 }
 
-#define EDIT(from, to, new) ((struct edit){(from), (to), (new), sizeof(new) - 1})
+#define EDIT(from, to, new) ((struct edit){(from), (to), (new), sizeof(new) - 1, 0})
 
 static void check_compose(const char *old, struct edit *edits, size_t count, const char *want) {
   char *have = compose(old, edits, count);
@@ -288,6 +291,117 @@ static void signal_waits(void) {
   close_folder();
 }
 
+/* --- what a killed process leaves --------------------------------------------------------------------------------- */
+
+static void temporary_names(void) {
+  static const char *const yes[] = {".sgl-migrate-1-0.tmp", ".sgl-migrate-4194304-99.tmp"};
+  static const char *const no[] = {"sgl-migrate-1-0.tmp",
+                                   ".sgl-migrate-.tmp",
+                                   ".sgl-migrate-1-0.tmp2",
+                                   ".sgl-migrate.yaml",
+                                   ".sgl-migrate-a.tmp",
+                                   ".sgl-migrate-1-0",
+                                   "",
+                                   ".tmp"};
+  for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+    CU_ASSERT_TRUE(edit_is_temporary(yes[i]));
+  for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+    CU_ASSERT_FALSE(edit_is_temporary(no[i]));
+}
+
+static void leftovers_are_removed(void) {
+  open_folder();
+  put("a", "old");
+  put("linked", "x");
+  put(".sgl-migrate-1-0.tmp", "half");
+  put(".sgl-migrate-2-0.tmp", "being written");
+  put(".sgl-migrate-x-0.tmp", "somebody else's");
+  if (link(in_folder("linked"), in_folder(".sgl-migrate-3-0.tmp")) != 0 ||
+      symlink("linked", in_folder(".sgl-migrate-4-0.tmp")) != 0 || mkdir(in_folder(".sgl-migrate-5-0.tmp"), 0755) != 0)
+    abort();
+  int locked = open(in_folder(".sgl-migrate-2-0.tmp"), O_RDWR);
+  CU_ASSERT_EQUAL(flock(locked, LOCK_EX), 0);
+  CU_ASSERT_TRUE(write_file("a", "old", "new"));
+  CU_ASSERT_PTR_NULL(get(".sgl-migrate-1-0.tmp"));
+  UNIT_STRINGS(get(".sgl-migrate-2-0.tmp"), "being written");
+  UNIT_STRINGS(get(".sgl-migrate-x-0.tmp"), "somebody else's");
+  UNIT_STRINGS(get("linked"), "x");
+  CU_ASSERT_EQUAL(entries(), 7);
+  close(locked);
+  CU_ASSERT_TRUE(write_file("a", "new", "old"));
+  CU_ASSERT_PTR_NULL(get(".sgl-migrate-2-0.tmp"));
+  close_folder();
+}
+
+/* kill -9 at any moment: the file is the old or the new one, and the next write clears up. */
+static void killed_at_any_moment(void) {
+  open_folder();
+  put("a", "old");
+  unsigned left = 0;
+  for (unsigned round = 0; round < 60; round++) {
+    pid_t child = fork();
+    if (child == 0)
+      for (const char *old = get("a"), *new;; old = new) {
+        new = strcmp(old, "old") == 0 ? "new" : "old";
+        if (!write_file("a", strcmp(new, "old") == 0 ? "new" : "old", new))
+          _exit(1);
+      }
+    usleep(1000 + (round * 7919) % 3000);
+    kill(child, SIGKILL);
+    int status;
+    waitpid(child, &status, 0);
+    CU_ASSERT_TRUE(WIFSIGNALED(status));
+    const char *text = get("a");
+    CU_ASSERT_TRUE(text && (strcmp(text, "old") == 0 || strcmp(text, "new") == 0));
+    left += entries() > 1;
+    CU_ASSERT_TRUE(entries() <= 2);
+  }
+  CU_ASSERT_TRUE(left > 0); /* else the moments were badly chosen */
+  char *now = strdup(get("a"));
+  CU_ASSERT_TRUE(write_file("a", now, "end"));
+  CU_ASSERT_EQUAL(entries(), 1);
+  free(now);
+  close_folder();
+}
+
+/* Somebody writes into the file while its new content is on its way. */
+static void changed_meanwhile(void) {
+  open_folder();
+  put("a", "old");
+  pid_t child = fork();
+  if (child == 0) {
+    size_t size = (size_t)96 << 20;
+    char *large = malloc(size);
+    memset(large, 'x', size - 1);
+    large[size - 1] = '\0';
+    bool done = write_file("a", "old", large);
+    _exit(!done && strstr(message, "was changed by somebody else just now") ? 0 : 1);
+  }
+  while (entries() < 2 && waitpid(child, NULL, WNOHANG) == 0)
+    usleep(100);
+  put("a", "other");
+  int status = 1;
+  waitpid(child, &status, 0);
+  CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  UNIT_STRINGS(get("a"), "other");
+  CU_ASSERT_EQUAL(entries(), 1);
+  close_folder();
+}
+
+static void extended_attributes_stay(void) {
+  open_folder();
+  put("a", "old");
+  if (setxattr(in_folder("a"), "user.note", "kept", 4, 0) == 0) {
+    char value[16] = "";
+    CU_ASSERT_TRUE(write_file("a", "old", "new"));
+    CU_ASSERT_EQUAL(getxattr(in_folder("a"), "user.note", value, sizeof value), 4);
+    CU_ASSERT_EQUAL(memcmp(value, "kept", 4), 0);
+  } else {
+    CU_ASSERT_EQUAL(errno, ENOTSUP); /* this file system has none */
+  }
+  close_folder();
+}
+
 static const struct unit_test tests[] = {
     {"composes", composes},
     {"insertions_keep_their_order", insertions_keep_their_order},
@@ -304,5 +418,10 @@ static const struct unit_test tests[] = {
     {"hard_link_is_separated", hard_link_is_separated},
     {"failed_write_changes_nothing", failed_write_changes_nothing},
     {"signal_waits", signal_waits},
+    {"temporary_names", temporary_names},
+    {"leftovers_are_removed", leftovers_are_removed},
+    {"killed_at_any_moment", killed_at_any_moment},
+    {"changed_meanwhile", changed_meanwhile},
+    {"extended_attributes_stay", extended_attributes_stay},
 };
 UNIT_MAIN("edit", tests)
