@@ -21,7 +21,7 @@ static struct source_file *open_tree(const char *name, const char *text) {
   fputs(text, file);
   fclose(file);
   scan = (struct scan){.catalog = &catalog_builtin, .options.kernel = "0.4.6", .root = folder};
-  CU_ASSERT_TRUE_FATAL(scan_walk(&scan, NULL, 0, message, sizeof message));
+  CU_ASSERT_TRUE_FATAL(scan_walk(&scan, NULL, 0, 1, false, message, sizeof message));
   scan_run(&scan, 1, false);
   CU_ASSERT_EQUAL_FATAL(scan.files_count, 1);
   return &scan.files[0];
