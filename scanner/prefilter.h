@@ -12,7 +12,8 @@ enum {
   SEEN_NAME = 2,   /* a name as a whole word ([A-Za-z0-9_]) */
   SEEN_FILE = 4,   /* the base name of a deleted file */
   SEEN_IGNORE = 8, /* a comment that accepts a use */
-  SEEN_ALL = 15,
+  SEEN_ROUTE = 16, /* a package that some releases of sglang have dropped modules of; matters with --to sglang */
+  SEEN_ALL = 31,
 };
 
 /* The pattern set of a catalog for the search. The compiler takes about 80 ms, so that of the built-in catalog is

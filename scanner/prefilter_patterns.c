@@ -31,6 +31,16 @@ static void add_file_name(struct prefilter_patterns *patterns, const char *path)
   add_pattern(patterns, slash ? slash + 1 : path, SEEN_FILE);
 }
 
+/* "sglang.jit_kernel" of "sglang.jit_kernel.rope": what later releases of sglang have dropped modules of. */
+static void add_package_of(struct prefilter_patterns *patterns, const char *module) {
+  const char *dot = strrchr(module, '.');
+  char *package = scan_format("%.*s", dot ? (int)(dot - module) : 0, module);
+  size_t before = patterns->count;
+  add_pattern(patterns, package, SEEN_ROUTE);
+  if (patterns->count == before)
+    free(package); /* known */
+}
+
 void prefilter_patterns(struct prefilter_patterns *patterns, const struct catalog *catalog) {
   *patterns = (struct prefilter_patterns){0};
   add_pattern(patterns, "sgl-migrate:", SEEN_IGNORE); /* an ignore comment may be all that is left */
@@ -46,6 +56,9 @@ void prefilter_patterns(struct prefilter_patterns *patterns, const struct catalo
     add_pattern(patterns, symbol->cxx.mangled, SEEN_NAME);
     for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
       add_pattern(patterns, symbol->cxx.templates[k], SEEN_NAME);
+    for (unsigned k = 0; k < symbol->routes_count; k++)
+      if (symbol->routes[k].until)
+        add_package_of(patterns, symbol->routes[k].module);
     for (unsigned k = 0; k < symbol->sources_count; k++)
       add_file_name(patterns, symbol->sources[k]);
     for (unsigned k = 0; k < symbol->tests_count; k++)
@@ -56,6 +69,9 @@ void prefilter_patterns(struct prefilter_patterns *patterns, const struct catalo
 }
 
 void prefilter_patterns_free(struct prefilter_patterns *patterns) {
+  for (size_t i = 0; i < patterns->count; i++)
+    if (patterns->seen[i] == SEEN_ROUTE)
+      free((void *)(uintptr_t)patterns->text[i]);
   free(patterns->text);
   free(patterns->seen);
   free(patterns->ids);

@@ -369,12 +369,20 @@ struct py_export {
   const char *name;
   const char *path;
   bool guarded, assigned;
+  bool leads_on; /* a removed name may be found behind it */
 };
 
 /* A name of the catalog that an attribute or an argument of Python code can be. */
 bool py_index_name(const struct scan *scan, const void *text, size_t length);
 /* The export of `name` by the module that `module` means in file `path`; NULL when no module of the tree has it. */
 const struct py_export *py_index_find(const struct scan *scan, const char *path, const char *module, const char *name);
+/* Does the file have the name of any that leads on? */
+bool py_index_exported(const struct scan *scan, const struct source_file *file);
+
+/* --- python_candidate.c ------------------------------------------------------------------------------------------- */
+
+/* May the file have a finding? For files that the prefilter has seen, after the index. */
+bool py_candidate(const struct scan *scan, const struct source_file *file);
 
 /* --- one text under analysis -------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* What one look over the whole tree gives: the names that any rule asks for, and which module binds the package to
  * which name, so that an alias can be followed one step across files (case contract, Python rule 4). */
+#include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
 #include <stdlib.h>
@@ -82,16 +83,55 @@ static bool has_word(const struct source_file *file, const char *word) {
   return false;
 }
 
-/* Can the file bind the package, a module of it or its operator namespace to a name? Most files import functions. */
+/* Does a "from sgl_kernel... import" at `at` (behind the package) name one of its modules? Most import functions. */
+static bool imports_module(const struct python_index *index, const uint8_t *at, const uint8_t *end) {
+  while (at < end && (py_word_byte(*at) || *at == '.'))
+    at++;
+  while (at < end && (py_blank(*at) || *at == '\\' || *at == '\r' || *at == '\n'))
+    at++;
+  if (end - at < 7 || memcmp(at, "import", 6) != 0)
+    return false;
+  bool open = false;
+  for (at += 6; at < end && (open ? *at != ')' : *at != '\n' || at[-1] == '\\' || at[-1] == '\r'); at++) {
+    open = open || *at == '(';
+    const uint8_t *word = at;
+    while (at < end && py_word_byte(*at))
+      at++;
+    for (size_t i = 0; i < index->submodules_count && at > word; i++)
+      if (strlen(index->submodules[i]) == (size_t)(at - word) &&
+          memcmp(index->submodules[i], word, (size_t)(at - word)) == 0)
+        return true;
+    if (at > word)
+      at--;
+  }
+  return false;
+}
+
+/* Can the file bind the package, a module of it or its operator namespace to a name? */
 static bool may_export(const struct python_index *index, const struct source_file *file) {
-  if (!file->hit || file->language != LANGUAGE_PYTHON || !file->bytes || !has(file, PY_PACKAGE))
+  if (!(file->seen & SEEN_OWNER) || file->language != LANGUAGE_PYTHON || !file->bytes)
     return false;
   if (has(file, "import " PY_PACKAGE) || has(file, "import_module") || has(file, "__import__") ||
-      has(file, "importorskip") || has(file, "ops." PY_PACKAGE))
+      has(file, "importorskip") || has(file, "ops." PY_PACKAGE) || has(file, "sys.modules"))
     return true;
-  for (size_t i = 0; i < index->submodules_count; i++)
-    if (has_word(file, index->submodules[i]))
+  const uint8_t *end = file->bytes + file->size;
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), PY_PACKAGE, sizeof PY_PACKAGE - 1));)
+    if (imports_module(index, at += sizeof PY_PACKAGE - 1, end))
       return true;
+  return false;
+}
+
+/* Can anything removed be behind the path: is it a module of the catalog or above one, and no function? */
+static bool leads_on(const struct catalog *catalog, const char *path) {
+  size_t length = strlen(path);
+  if (!py_is_package(path))
+    return true; /* the operators, a Library */
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    for (unsigned k = 0; k < catalog->symbols[i].python_count; k++) {
+      const char *module = catalog->symbols[i].python[k].module;
+      if (strncmp(module, path, length) == 0 && (module[length] == '\0' || module[length] == '.'))
+        return true;
+    }
   return false;
 }
 
@@ -111,6 +151,7 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
           (struct py_export){.file = number,
                              .name = arena_copy(&index->arena, unit.tree.bytes + node->start, node->end - node->start),
                              .path = arena_copy(&index->arena, value.path, strlen(value.path)),
+                             .leads_on = leads_on(scan->catalog, value.path),
                              .guarded = value.flags & PY_VALUE_GUARDED,
                              .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
     }
@@ -148,6 +189,20 @@ void python_index_free(struct scan *scan) {
   free(index->exports);
   free(index);
   scan->python_index = NULL;
+}
+
+bool py_index_exported(const struct scan *scan, const struct source_file *file) {
+  const struct python_index *index = scan->python_index;
+  const char *last = "";
+  for (size_t i = 0; i < index->exports_count; i++) {
+    const struct py_export *export = &index->exports[i];
+    if (!export->leads_on || strcmp(export->name, last) == 0)
+      continue;
+    last = export->name;
+    if (has_word(file, last))
+      return true;
+  }
+  return false;
 }
 
 /* --- modules ------------------------------------------------------------------------------------------------------ */
