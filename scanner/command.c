@@ -253,8 +253,11 @@ void command_run(struct session *session) {
   session->scans = scan_alloc(NULL, session->count * sizeof *session->scans);
   bool progress = isatty(STDERR_FILENO);
   for (size_t i = 0; i < session->count; i++) {
-    session->scans[i] =
-        (struct scan){.catalog = session->catalog, .root = choice->paths[i], .settings = &session->settings[i]};
+    session->scans[i] = (struct scan){.catalog = session->catalog,
+                                      .root = choice->paths[i],
+                                      .settings = &session->settings[i],
+                                      .shard = session->shard,
+                                      .shards = session->shards};
     if (!scan_walk(&session->scans[i], session->scans, i, choice->threads, progress, message, sizeof message))
       usage_error("%s", message);
   }

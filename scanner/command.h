@@ -13,6 +13,7 @@
  * through usage_error. */
 int command_scan(int argc, char **argv);
 int command_fix(int argc, char **argv);
+int command_merge(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */
 __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);
@@ -55,6 +56,7 @@ struct session {
   struct settings *settings;         /* one a path */
   const char *baseline;              /* what the settings say; NULL: nothing */
   struct choice choice;              /* with what the settings say */
+  unsigned shard, shards;            /* the part that is analysed, set before command_run; 0: the whole */
 };
 /* Reads the catalog and the settings. no_baseline: why their baseline does not count; NULL when it does. */
 void command_open(struct session *session, const struct choice *choice, bool unsafe, const char *no_baseline);

@@ -15,7 +15,9 @@ static const char help_scan_options[] =
     "                     github (annotations of GitHub Actions), junit (JUnit XML), html (one page for a browser)\n"
     "  --baseline FILE    accept the uses that this file lists; others count, and entries without a use are an error\n"
     "  --write-baseline FILE\n"
-    "                     accept all live uses that are there now, and write that file\n";
+    "                     accept all live uses that are there now, and write that file\n"
+    "  --shard I/N        only the files of part I of N; sgl-migrate merge joins the SARIF logs of all N\n";
+
 static const struct format {
   const char *name;
   bool (*print)(const struct report *report);
@@ -35,15 +37,25 @@ static const struct format *parse_format(const char *text) {
 struct wishes {
   const struct format *format;
   const char *baseline, *write_baseline; /* NULL: not given */
+  unsigned shard, shards;                /* 0: the whole */
 };
 
+static void parse_shard(const char *text, struct wishes *wishes) {
+  int end = 0;
+  bool good = text[strspn(text, "0123456789/")] == '\0' &&
+              sscanf(text, "%5u/%5u%n", &wishes->shard, &wishes->shards, &end) == 2 && !text[end];
+  if (!good || wishes->shard == 0 || wishes->shard > wishes->shards)
+    usage_error("--shard '%s': I/N with I from 1 to N is needed, like 2/8", text);
+}
+
 static void parse(int argc, char **argv, struct choice *choice, struct wishes *wishes) {
-  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_BASELINE, OPTION_WRITE_BASELINE };
+  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_BASELINE, OPTION_WRITE_BASELINE, OPTION_SHARD };
   static const struct option options[] = {
       COMMAND_OPTIONS,
       {"format", required_argument, NULL, OPTION_FORMAT},
       {"baseline", required_argument, NULL, OPTION_BASELINE},
       {"write-baseline", required_argument, NULL, OPTION_WRITE_BASELINE},
+      {"shard", required_argument, NULL, OPTION_SHARD},
       {NULL, 0, NULL, 0},
   };
   int option;
@@ -60,6 +72,9 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
     case OPTION_WRITE_BASELINE:
       wishes->write_baseline = optarg;
       break;
+    case OPTION_SHARD:
+      parse_shard(optarg, wishes);
+      break;
     case 'h':
       command_help(help_start, help_scan_options);
     default:
@@ -68,6 +83,9 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
   }
   if (wishes->baseline && wishes->write_baseline)
     usage_error("--write-baseline accepts what is there now: leave --baseline out");
+  if (wishes->shards && (wishes->baseline || wishes->write_baseline))
+    usage_error("--shard and %s do not go together: a baseline is of the whole tree",
+                wishes->baseline ? "--baseline" : "--write-baseline");
   command_paths(choice, argc, argv);
 }
 
@@ -83,6 +101,7 @@ static void check_baseline_root(const struct wishes *wishes, const struct choice
 static const char *no_baseline(const struct wishes *wishes) {
   return wishes->baseline         ? "not used: the command line has one"
          : wishes->write_baseline ? "not used: a new one is written"
+         : wishes->shards         ? "not used: a shard is not the whole tree"
                                   : NULL;
 }
 
@@ -98,8 +117,11 @@ int command_scan(int argc, char **argv) {
   const char *baseline_path = wishes.baseline ? wishes.baseline : session.baseline;
   if (baseline_path)
     command_read_baseline(baseline_path, &baseline);
+  session.shard = wishes.shard;
+  session.shards = wishes.shards;
   command_run(&session);
-  struct report report = {.scans = session.scans, .count = session.count};
+  struct report report = {
+      .scans = session.scans, .count = session.count, .shard = wishes.shard, .shards = wishes.shards};
   if (wishes.write_baseline && !command_write_baseline(wishes.write_baseline, &session.scans[0]))
     status |= EXIT_FAULT;
   if (baseline_path) {

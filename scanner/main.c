@@ -10,6 +10,7 @@ static const struct {
 } commands[] = {
     {"scan", "list uses of removed sgl_kernel names", command_scan},
     {"fix", "rewrite the uses that are safe to rewrite", command_fix},
+    {"merge", "join SARIF logs of scan", command_merge},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -37,7 +38,7 @@ static const char help_end[] =
     "  sgl-migrate fix --to jit src/model.py\n";
 
 static void help(void) {
-  fputs("usage: sgl-migrate COMMAND [OPTION]... PATH...\n\ncommands:\n", stdout);
+  fputs("usage: sgl-migrate COMMAND [OPTION]... ARGUMENT...\n\ncommands:\n", stdout);
   for (size_t i = 0; i < COMMANDS; i++)
     printf("  %-10s %s\n", commands[i].name, commands[i].what);
   fputs(help_end, stdout);
@@ -45,7 +46,7 @@ static void help(void) {
 
 int main(int argc, char **argv) {
   if (argc < 2)
-    usage_error("a command is needed: scan or fix; see sgl-migrate --help");
+    usage_error("a command is needed; see sgl-migrate --help");
   const char *name = argv[1];
   for (size_t i = 0; i < COMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0)

@@ -52,6 +52,7 @@ struct report {
   size_t count;
   bool fix;                        /* of the command fix: what is left, mentions are not shown */
   size_t fixed;                    /* files */
+  unsigned shard, shards;          /* 2 of 8; 0: the whole */
   const struct baseline *baseline; /* NULL: none was given */
   struct totals totals;
   struct trouble *troubles; /* by root, path and line */
@@ -140,6 +141,8 @@ char *report_help(const struct catalog_symbol *symbol);
 
 bool report_text(const struct report *report);
 bool report_json(const struct report *report);
+/* The log around an array of runs, which it takes. */
+json_t *report_sarif_log(json_t *runs);
 bool report_sarif(const struct report *report);
 bool report_github(const struct report *report);
 bool report_junit(const struct report *report);

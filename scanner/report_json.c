@@ -156,6 +156,11 @@ bool report_json(const struct report *report) {
                           options->kernel, "to", route, "roots", roots, "exitStatus", report_status(&report->totals),
                           "totals", totals(&report->totals), "findings", findings, "symbols", symbols(report),
                           "troubles", troubles(report), "baseline", baseline_facts(report->baseline));
+  if (report->shards) {
+    char *shard = scan_format("%u/%u", report->shard, report->shards);
+    json_object_set_new(json_object_get(log, "options"), "shard", json_string(shard));
+    free(shard);
+  }
   free(route);
   bool done = log && json_dumpf(log, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF;
   json_decref(log);

@@ -136,6 +136,12 @@ static json_t *descriptors(void) {
   return array;
 }
 
+json_t *report_sarif_log(json_t *runs) {
+  return json_pack("{s:s, s:s, s:o}", "$schema",
+                   "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+                   "version", "2.1.0", "runs", runs);
+}
+
 bool report_sarif(const struct report *report) {
   const struct scan *scans = report->scans;
   const struct catalog *catalog = scans[0].catalog;
@@ -163,11 +169,14 @@ bool report_sarif(const struct report *report) {
                           notifications(report, true), "originalUriBaseIds", bases, "columnKind", "utf16CodeUnits",
                           "results", results, "properties", "kernel", options->kernel, "to", route, "filesAnalysed",
                           (json_int_t)totals->files, "ignoredByGit", (json_int_t)totals->ignored);
-  json_t *log = json_pack("{s:s, s:s, s:[o]}", "$schema",
-                          "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
-                          "version", "2.1.0", "runs", run);
   free(route);
   free(indexes);
+  if (report->shards) {
+    char *shard = scan_format("%u/%u", report->shard, report->shards);
+    json_object_set_new(json_object_get(run, "properties"), "shard", json_string(shard));
+    free(shard);
+  }
+  json_t *log = report_sarif_log(json_pack("[o]", run));
   bool done = log && json_dumpf(log, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF;
   json_decref(log);
   return done;

@@ -142,6 +142,8 @@ static void print_summary(const struct report *report) {
          report_plural(totals->files), report->scans[0].options.kernel, route, totals->not_analysed, totals->partly);
   if (totals->ignored)
     printf(", %zu ignored by git", totals->ignored);
+  if (report->shards)
+    printf("; shard %u of %u", report->shard, report->shards);
   printf("\n");
   free(route);
 }

@@ -2,6 +2,7 @@
 #include "scanner/crew.h"
 #include "scanner/ignore.h"
 #include "scanner/load.h"
+#include "scanner/report.h"
 #include "scanner/walk.h"
 
 #include <stdatomic.h>
@@ -74,7 +75,7 @@ static void analyse(void *user, unsigned worker, size_t index) {
   (void)worker;
   struct run *run = user;
   struct source_file *file = &run->scan->files[index];
-  if (file->hit)
+  if (file->hit && !file->elsewhere)
     scan_analyse(run->scan, file, &file->result);
   atomic_fetch_add(&run->done, 1);
 }
@@ -122,6 +123,31 @@ bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_cou
   return there;
 }
 
+static bool in_shard(const struct scan *scan, const char *path) {
+  return report_path_hash(path) % scan->shards == scan->shard - 1;
+}
+
+/* The indexes have seen the whole tree, so that what is known across files is the same in each shard. What is said of a
+ * file is said in one of them, and what is counted of the whole tree in the first. */
+static void take_shard(struct scan *scan) {
+  for (size_t i = 0; i < scan->files_count; i++)
+    if (!in_shard(scan, scan->files[i].path)) {
+      scan->files[i].elsewhere = true;
+      result_free(&scan->files[i].result);
+    }
+  size_t kept = 0;
+  for (size_t i = 0; i < scan->notes_count; i++)
+    if (in_shard(scan, scan->notes[i].path)) {
+      scan->notes[kept++] = scan->notes[i];
+    } else {
+      free(scan->notes[i].path);
+      free(scan->notes[i].reason);
+    }
+  scan->notes_count = kept;
+  if (scan->shard > 1)
+    scan->ignored_count = 0;
+}
+
 void scan_run(struct scan *scan, unsigned threads, bool progress) {
   struct run run = {.scan = scan, .count = scan->files_count};
   rules_build(scan);
@@ -133,6 +159,8 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   struct progress *shown = progress ? progress_start("analysed", &run.done, &run.count) : NULL;
   python_index_build(scan);
   cxx_index_build(scan);
+  if (scan->shards)
+    take_shard(scan);
   crew_run(analyse, &run, scan->files_count, threads);
   progress_stop(shown);
 }

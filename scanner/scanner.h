@@ -140,6 +140,7 @@ struct cxx_index;
 struct scan {
   const struct catalog *catalog;
   struct options options;
+  unsigned shard, shards;          /* analyse only 2 of 8; 0: all */
   const struct settings *settings; /* of the root (settings.h); NULL: none */
   const char *root;                /* as given on the command line: a folder or a file */
   char *real_root;                 /* the folder (of a file: the one that it is in), absolute and free of links */
