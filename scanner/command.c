@@ -56,8 +56,7 @@ static const char help_verdicts[] =
     "\n"
     "The exit status is described by sgl-migrate --help.\n";
 
-/* For getopt_long with opterr = 0 and ":" in front: which option is wrong, and why. */
-__attribute__((noreturn)) static void usage_option(int option, char **argv) {
+void usage_option(int option, char **argv) {
   if (option == ':')
     usage_error("%s needs a value; see sgl-migrate --help", argv[optind - 1]);
   if (optopt && optopt < 256)

@@ -17,10 +17,12 @@ int command_merge(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */
 __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);
+/* For getopt_long with opterr = 0 and ":" in front: which option is wrong, and why. */
+__attribute__((noreturn)) void usage_option(int option, char **argv);
 /* Output that did not arrive is an error, also of --help: EXIT_FAULT is added. */
 int command_finish(int status);
 
-/* --- what both commands are given --- */
+/* --- what scan and fix are given --- */
 
 struct choice {
   const char *kernel, *to, *catalog; /* NULL: not given */

@@ -34,7 +34,8 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
     OPTION_FORCE,
     OPTION_FORMAT,
     OPTION_BASELINE,
-    OPTION_WRITE_BASELINE
+    OPTION_WRITE_BASELINE,
+    OPTION_SHARD
   };
   static const struct option options[] = {
       COMMAND_OPTIONS,
@@ -45,6 +46,7 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
       {"format", required_argument, NULL, OPTION_FORMAT}, /* of scan: a better message than "unknown option" */
       {"baseline", required_argument, NULL, OPTION_BASELINE},
       {"write-baseline", required_argument, NULL, OPTION_WRITE_BASELINE},
+      {"shard", required_argument, NULL, OPTION_SHARD},
       {NULL, 0, NULL, 0},
   };
   int option;
@@ -69,6 +71,8 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
       usage_error("--baseline belongs to scan");
     case OPTION_WRITE_BASELINE:
       usage_error("--write-baseline belongs to scan");
+    case OPTION_SHARD:
+      usage_error("--shard belongs to scan");
     case 'h':
       command_help(help_start, help_fix_options);
     default:

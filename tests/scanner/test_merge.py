@@ -178,7 +178,7 @@ def test_usage():
             (["merge", "none"], "none: cannot be read: No such file or directory"),
             (["merge", "d"], "d: is no regular file"),
             (["merge", "--to", "jit"], "unknown option --to"),
-            (["fix", "--shard", "1/2", "."], "unknown option --shard"),
+            (["fix", "--shard", "1/2", "."], "--shard belongs to scan"),
             (["scan", "--shard", "1/2", "--baseline", "x", "."], "--shard and --baseline do not go together"),
             *((["scan", "--shard", text, "."], f"--shard '{text}': I/N with I from 1 to N is needed") for text in ("", "1", "0/2", "3/2", "1/0", "a/2", "1/2x", "-1/2", "1/-2", "1//2")),
         ):
