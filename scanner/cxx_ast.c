@@ -246,7 +246,7 @@ static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
 
 /* NULL when libclang cannot read it. */
 static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
-  static const char *const arguments[] = {
+  static const char *const fixed[] = {
       "-x",
       "c++",
       "-std=gnu++20",
@@ -271,10 +271,19 @@ static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
     files[i] = (struct CXUnsavedFile){names[i], unit->parts[i].text, unit->parts[i].size};
   }
   files[unit->parts_count] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
+  enum { FIXED = sizeof fixed / sizeof *fixed };
+  const char **arguments = scan_alloc(NULL, (FIXED + 2 * (unit->end_forced - unit->first_forced)) * sizeof *arguments);
+  int arguments_count = FIXED;
+  memcpy(arguments, fixed, sizeof fixed);
+  for (uint32_t i = unit->first_forced; i < unit->end_forced; i++) {
+    arguments[arguments_count++] = "-include";
+    arguments[arguments_count++] = names[i];
+  }
   CXTranslationUnit translation = NULL;
   enum CXErrorCode error =
-      clang_parseTranslationUnit2(index, names[unit->root_part], arguments, sizeof arguments / sizeof *arguments, files,
+      clang_parseTranslationUnit2(index, names[unit->root_part], arguments, arguments_count, files,
                                   unit->parts_count + 1, CXTranslationUnit_KeepGoing, &translation);
+  free(arguments);
   free(names);
   free(files);
   return error == CXError_Success ? translation : NULL;
@@ -297,7 +306,7 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
 
 struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *file, size_t *count) {
   struct cxx_unit unit;
-  cxx_unit_open(&unit, scan, file);
+  cxx_unit_open(&unit, scan, file, NULL);
   CXIndex index = clang_createIndex(0, 0);
   CXTranslationUnit translation = parse(&unit, index);
   CXFile main = translation ? clang_getFile(translation, FOLDER "0") : NULL;

@@ -88,8 +88,9 @@ static bool unproven(const struct cxx_unit *unit) {
   return false;
 }
 
-void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file) {
-  cxx_unit_read(unit, scan, file, NULL);
+void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
+                   const struct cxx_config *config) {
+  cxx_unit_read(unit, scan, file, NULL, config);
   if (is_source(file->path) || unit->uses_count == 0 || unit->tokens.conflict)
     return;
   struct includers in;
@@ -99,7 +100,7 @@ void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct 
   struct cxx_unit *other = scan_alloc(NULL, sizeof *other);
   bool better = false;
   for (unsigned i = 0; i < in.count && i < MOST_ROOTS && !better; i++) {
-    cxx_unit_read(other, scan, file, find_root(scan, in.list[i]));
+    cxx_unit_read(other, scan, file, find_root(scan, in.list[i]), config);
     better = other->reached && (in.nested ? other->nested : !unproven(other));
     if (!better)
       cxx_unit_free(other);

@@ -11,6 +11,8 @@
  *   cxx_limits.c      what libclang should not get
  *   cxx_ast.c         the same question put to libclang
  *   cxx_uses.c        verdicts of names in code
+ *   cxx_configurations.c  the same as a compile database has the file compiled
+ *   cxx_database.c    which macros, folders and forced headers that are (with cxx_commands.c)
  *   cxx_strings.c     strings and comments
  *   cxx_edits.c       what fix writes
  */
@@ -18,6 +20,7 @@
 #define SGL_CXX_FRONT_H
 
 #include "scanner/arena.h"
+#include "scanner/cxx_database.h"
 #include "scanner/cxx_lexer.h"
 #include "scanner/cxx_preprocess.h"
 #include "scanner/scanner.h"
@@ -69,6 +72,8 @@ bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *sym
 /* The operator namespace that the function `text` registers in, by its callers in the tree: the library's own (true),
  * another or unknown (false). */
 bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length);
+/* The compile databases of the tree, or NULL. */
+const struct cxx_database *cxx_index_database(const struct scan *scan);
 /* Stand-ins for the wheel's header and for this project's own: declarations from the catalog. */
 const char *cxx_index_wheel_header(const struct scan *scan);
 const char *cxx_index_jit_header(const struct scan *scan);
@@ -123,6 +128,9 @@ struct cxx_use {
   bool ast_declaration;
   bool ast_open;                     /* libclang leaves open which function it is: the arguments depend on a template */
   bool unsure;                       /* found without a look at the scopes around it */
+  uint8_t judged;                    /* enum cxx_owner, from all that is known */
+  const char *why;                   /* why a person is needed; NULL: the call is rewritten */
+  const struct cxx_config *compiled; /* that compiles the branch, which is not compiled without it */
   const struct catalog_route *route; /* what the call becomes; NULL: it stays */
   struct cxx_scope *scope;
   const struct cxx_item *path; /* last token of the qualifier of CXX_NAMED */
@@ -176,6 +184,7 @@ struct cxx_string_place {
 struct cxx_unit {
   const struct scan *scan;
   const struct source_file *file;
+  const struct cxx_config *config; /* the command line; NULL: none */
   struct result *result;
   struct arena arena;
   struct cxx_tokens tokens;
@@ -189,10 +198,11 @@ struct cxx_unit {
   struct cxx_directive *directives;
   uint32_t directives_count, directives_capacity;
 
-  struct cxx_part *parts; /* [0] is the file itself */
-  uint32_t root_part;     /* what libclang starts with */
-  bool reached;           /* the file was read */
-  bool nested;            /* it is included inside of a namespace, class or function */
+  struct cxx_part *parts;            /* [0] is the file itself */
+  uint32_t root_part;                /* what libclang starts with, */
+  uint32_t first_forced, end_forced; /* after these: the macros of the command line, its forced headers */
+  bool reached;                      /* the file was read */
+  bool nested;                       /* it is included inside of a namespace, class or function */
   uint32_t parts_count, parts_capacity;
   size_t parts_size;
   unsigned includes_count;
@@ -224,9 +234,9 @@ struct cxx_unit {
 
 /* cxx_unit.c: read the file and what it includes; afterwards tokens, directives, parts, uses and strings are there.
  * root: read this file instead, which includes the file directly or through others, so that the file is seen where it
- * is included; unit->reached says whether it was. NULL: the file alone. */
+ * is included; unit->reached says whether it was. NULL: the file alone. config: the command line, or NULL. */
 void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
-                   const struct source_file *root);
+                   const struct source_file *root, const struct cxx_config *config);
 void cxx_unit_free(struct cxx_unit *unit);
 /* The catalog symbol of a name that is gone on the unit's platform, or NULL while it lives. */
 const struct catalog_symbol *cxx_unit_removed(const struct cxx_unit *unit, int name);
@@ -262,7 +272,8 @@ void cxx_scopes_arguments(const struct cxx_unit *unit, uint32_t token, unsigned 
 void cxx_scopes_leftover(struct cxx_unit *unit, uint32_t token, int name);
 
 /* cxx_context.c: read a file alone, or, when that does not tell whose its names are, where it is included. */
-void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file);
+void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
+                   const struct cxx_config *config);
 
 /* cxx_limits.c: looks at one text of the unit; sets unit->too_much. */
 void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
@@ -270,8 +281,12 @@ void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
 /* cxx_ast.c: fills use.ast, or sets unit->too_much. */
 void cxx_ast_resolve(struct cxx_unit *unit);
 
-/* cxx_uses.c: findings for names in code; calls that may be rewritten get use.route. */
-void cxx_uses_find(struct cxx_unit *unit);
+/* cxx_uses.c: judges each name in code; calls that may be rewritten get use.route. */
+void cxx_uses_judge(struct cxx_unit *unit);
+/* Their findings. */
+void cxx_uses_report(struct cxx_unit *unit);
+/* cxx_configurations.c: after cxx_uses_judge, changes what the compile databases know better. */
+void cxx_configurations_read(struct cxx_unit *unit);
 /* cxx_strings.c: findings for strings, comments and #error texts. */
 void cxx_strings_find(struct cxx_unit *unit);
 /* cxx_edits.c: can the file get an include? Not the unit of a module without a place in front of the module. */

@@ -31,6 +31,7 @@ struct cxx_index {
   bool *defined;                    /* one a catalog symbol */
   bool *renamed, *elsewhere;        /* one a name */
   char *wheel_header, *jit_header;
+  struct cxx_database *database;
 };
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
@@ -424,7 +425,7 @@ static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
 
 static void add_definitions(struct scan *scan, const struct source_file *file) {
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
-  cxx_unit_open(unit, scan, file);
+  cxx_unit_open(unit, scan, file, NULL);
   if (!unit->c_source)
     cxx_scopes_elsewhere(unit, scan->cxx_index->elsewhere);
   bool found = false;
@@ -477,8 +478,10 @@ void cxx_index_build(struct scan *scan) {
     candidates[i] = may_define_function(scan, &tokens);
     cxx_tokens_free(&tokens);
   }
-  if (any)
+  if (any) {
     build_headers(scan);
+    index->database = cxx_database_open(scan);
+  }
   for (size_t i = scan->files_count; any && i-- > 0;)
     if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes)
       add_includes(index, &scan->files[i], i);
@@ -494,11 +497,16 @@ void cxx_index_build(struct scan *scan) {
 
 void cxx_index_free(struct scan *scan) {
   struct cxx_index *index = scan->cxx_index;
+  cxx_database_free(index->database);
   free(index->wheel_header);
   free(index->jit_header);
   arena_free(&index->arena);
   free(index);
   scan->cxx_index = NULL;
+}
+
+const struct cxx_database *cxx_index_database(const struct scan *scan) {
+  return scan->cxx_index->database;
 }
 
 bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {

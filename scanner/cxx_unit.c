@@ -101,9 +101,22 @@ static bool ends_with(const uint8_t *text, size_t length, const char *end) {
          (length == wanted || text[length - wanted - 1] == '/');
 }
 
+/* The header of the tree that an include means: by the folders of the command line, else by its name. */
+static const struct source_file *find_header(const struct walk *walk, const uint8_t *name, size_t length) {
+  const struct cxx_config *config = walk->unit->config;
+  const struct source_file *file = cxx_index_header(walk->unit->scan, walk->file, name, length);
+  const char *slash = file ? strrchr(file->path, '/') : NULL;
+  size_t folder = slash ? (size_t)(slash - file->path) : 0;
+  bool beside =
+      file && strncmp(file->path, walk->file->path, folder) == 0 && !strchr(walk->file->path + folder + 1, '/');
+  if (!config || beside)
+    return file;
+  const struct source_file *known = cxx_config_header(walk->unit->scan, config, name, length);
+  return known ? known : file;
+}
+
 static bool has_include(void *user, const uint8_t *name, size_t length) {
-  const struct walk *walk = user;
-  return cxx_index_header(walk->unit->scan, walk->file, name, length) != NULL;
+  return find_header(user, name, length) != NULL;
 }
 
 /* Does the word sgl_kernel_jit stand for something else than the namespace of this project's header here? Calls of it
@@ -242,7 +255,7 @@ static void include(struct walk *walk, uint32_t first, uint32_t header, uint32_t
   const struct scan *scan = walk->unit->scan;
   const uint8_t *text = walk->tokens->bytes + walk->tokens->list[header].start + 1;
   size_t length = walk->tokens->list[header].end - walk->tokens->list[header].start - 2;
-  const struct source_file *target = cxx_index_header(scan, walk->file, text, length);
+  const struct source_file *target = find_header(walk, text, length);
   if (target)
     include_file(walk, target, first, last);
   else if (ends_with(text, length, scan->catalog->library.cxx_header))
@@ -657,15 +670,34 @@ static int spliced_name(const struct cxx_unit *unit, uint32_t token) {
   return -1;
 }
 
+/* The macros of the command line and its forced headers, in front of everything else. */
+static void read_config(struct cxx_unit *unit) {
+  const struct cxx_config *config = unit->config;
+  unit->first_forced = unit->parts_count;
+  for (unsigned i = 0; i <= config->forced_count; i++) {
+    const struct source_file *file = i ? config->forced[i - 1] : unit->file;
+    const void *bytes = i ? (const void *)file->bytes : config->text;
+    size_t size = i ? file->size : config->text_size;
+    if (i && file == unit->file)
+      continue;
+    struct cxx_tokens tokens;
+    uint32_t part = add_part(unit, i ? file : NULL, bytes, size, i == 0);
+    cxx_lex(&tokens, bytes, size);
+    walk_part(unit, file, &tokens, part, false, 1);
+    cxx_tokens_free(&tokens);
+  }
+  unit->end_forced = unit->parts_count;
+}
+
 void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
-                   const struct source_file *root) {
-  *unit = (struct cxx_unit){.scan = scan, .file = file};
+                   const struct source_file *root, const struct cxx_config *config) {
+  *unit = (struct cxx_unit){.scan = scan, .file = file, .config = config};
   const char *dot = strrchr(file->path, '.');
-  unit->c_source = dot && strcmp(dot, ".c") == 0;
+  unit->c_source = dot && strcmp(dot, ".c") == 0 && !(config && config->cxx);
   unit->platform = CATALOG_CUDA;
   unit->backend = find_backend(file->path, &unit->platform);
   unit->macros.arena = &unit->arena;
-  bool cuda = dot && (strcasecmp(dot, ".cu") == 0 || strcasecmp(dot, ".cuh") == 0);
+  bool cuda = (dot && (strcasecmp(dot, ".cu") == 0 || strcasecmp(dot, ".cuh") == 0)) || (config && config->cuda);
   cxx_macros_predefine(&unit->macros, cuda);
   if (unit->c_source)
     cxx_macro_undefine(&unit->macros, (const uint8_t *)"__cplusplus", 11);
@@ -678,6 +710,8 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
   find_macro_arguments(unit);
   cxx_scopes_begin(unit);
   add_part(unit, file, file->bytes, file->size, false);
+  if (config)
+    read_config(unit);
   if (root) {
     struct cxx_tokens tokens;
     cxx_lex(&tokens, root->bytes, root->size);

@@ -99,11 +99,12 @@ static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
   return use->ast;
 }
 
-void cxx_uses_find(struct cxx_unit *unit) {
+void cxx_uses_judge(struct cxx_unit *unit) {
   bool ask = false;
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     struct cxx_use *use = &unit->uses[i];
     use->symbol = cxx_unit_removed(unit, use->name);
+    use->judged = CXX_OWNER_OTHER;
     ask = ask || (use->symbol && !(unit->tokens.list[use->token].flags & (CXX_INACTIVE | CXX_DIRECTIVE)));
   }
   if (unit->c_source)
@@ -116,34 +117,45 @@ void cxx_uses_find(struct cxx_unit *unit) {
   unit->elsewhere = arena_alloc(&unit->arena, (size_t)names * sizeof *unit->elsewhere);
   cxx_scopes_elsewhere(unit, unit->elsewhere);
   unit->includable = cxx_edits_includable(unit);
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    struct cxx_use *use = &unit->uses[i];
+    use->judged = use->symbol ? (uint8_t)final_owner(unit, use) : CXX_OWNER_OTHER;
+    if (use->judged != CXX_OWNER_OTHER)
+      use->why = reason(unit, use, (enum cxx_owner)use->judged, &use->route);
+  }
+}
+
+void cxx_uses_report(struct cxx_unit *unit) {
   if (unit->too_much)
     result_coverage(unit->result, COVERAGE_PARTLY, "read without libclang: %s", unit->too_much);
   if (unit->headers_left_out)
     result_coverage(unit->result, COVERAGE_PARTLY, "not all headers of the tree that it includes were read");
-  if (unit->uses_count == CXX_MOST_USES)
+  if (unit->uses_count >= CXX_MOST_USES)
     result_coverage(unit->result, COVERAGE_PARTLY, "more than %d names; the rest was not read", CXX_MOST_USES - 1);
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     struct cxx_use *use = &unit->uses[i];
-    enum cxx_owner owner = use->symbol ? final_owner(unit, use) : CXX_OWNER_OTHER;
-    if (owner == CXX_OWNER_OTHER)
+    if (use->judged == CXX_OWNER_OTHER)
       continue;
     const char *word = cxx_index_name(unit->scan, use->name)->word;
     bool is_template = cxx_index_name(unit->scan, use->name)->is_template;
     char *left = rules_left(unit->scan, use->symbol, is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX,
                             unit->platform, word);
-    const char *why = reason(unit, use, owner, &use->route);
     uint32_t line, column;
     cxx_unit_position(unit, unit->tokens.list[use->token].start, &line, &column);
-    if (!why && ignore_covers(unit->result, line, use->symbol))
-      why = "a comment accepts it";
+    if (!use->why && ignore_covers(unit->result, line, use->symbol)) {
+      use->why = "a comment accepts it";
+      use->route = NULL;
+    }
     enum evidence evidence = use->ast == CXX_OWNER_UNPROVEN ? EVIDENCE_LEXICAL : EVIDENCE_AST;
-    bool inactive = unit->tokens.list[use->token].flags & CXX_INACTIVE;
-    if (why)
+    bool inactive = (unit->tokens.list[use->token].flags & CXX_INACTIVE) && !use->compiled;
+    char *compiled = use->compiled ? scan_format("; the branch is compiled by %s", use->compiled->database) : NULL;
+    if (use->why)
       result_find(unit->result, line, column, use->symbol, VERDICT_REPORT, evidence,
-                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s; %s", left, why);
+                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s; %s%s", left, use->why, compiled ? compiled : "");
     else
       result_find(unit->result, line, column, use->symbol, VERDICT_REWRITE, evidence, LEVEL_ERROR,
-                  "%s; fix makes it sgl_kernel_jit::%s", left, use->route->name);
+                  "%s; fix makes it sgl_kernel_jit::%s%s", left, use->route->name, compiled ? compiled : "");
+    free(compiled);
     free(left);
   }
 }
@@ -177,10 +189,12 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
     return;
   }
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
-  cxx_unit_open(unit, scan, file);
+  cxx_unit_open(unit, scan, file, NULL);
   unit->result = result;
   read_ignores(unit);
-  cxx_uses_find(unit);
+  cxx_uses_judge(unit);
+  cxx_configurations_read(unit);
+  cxx_uses_report(unit);
   cxx_strings_find(unit);
   cxx_edits_make(unit);
   cxx_unit_free(unit);

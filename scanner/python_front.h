@@ -363,6 +363,9 @@ uint32_t py_scope_outer(const struct py_scopes *scopes, uint32_t scope);
 
 /* --- python_index.c ----------------------------------------------------------------------------------------------- */
 
+/* The name of what a star import of the package brings into a module. */
+#define PY_STAR "*"
+
 /* What one module of the scanned tree binds a name to. */
 struct py_export {
   uint32_t file; /* index in scan->files */

@@ -112,7 +112,7 @@ static bool may_export(const struct python_index *index, const struct source_fil
   if (!(file->seen & SEEN_OWNER) || file->language != LANGUAGE_PYTHON || !file->bytes)
     return false;
   if (has(file, "import " PY_PACKAGE) || has(file, "import_module") || has(file, "__import__") ||
-      has(file, "importorskip") || has(file, "ops." PY_PACKAGE) || has(file, "sys.modules"))
+      has(file, "importorskip") || has(file, "ops." PY_PACKAGE) || has(file, "sys.modules") || has(file, "import *"))
     return true;
   const uint8_t *end = file->bytes + file->size;
   for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), PY_PACKAGE, sizeof PY_PACKAGE - 1));)
@@ -137,7 +137,16 @@ static bool leads_on(const struct catalog *catalog, const char *path) {
 
 static void collect_exports(struct scan *scan, struct python_index *index, uint32_t number) {
   struct py_unit unit;
-  if (py_unit_open(&unit, scan, &scan->files[number]) == NULL)
+  const char *why = py_unit_open(&unit, scan, &scan->files[number]);
+  for (uint32_t i = 0; !why && i < unit.scopes.stars_count; i++) {
+    const char *module = unit.scopes.stars[i].module;
+    if (!py_is_package(module))
+      continue;
+    PY_GROW(index->exports, index->exports_count, index->exports_capacity);
+    index->exports[index->exports_count++] = (struct py_export){
+        .file = number, .name = PY_STAR, .leads_on = true, .path = arena_copy(&index->arena, module, strlen(module))};
+  }
+  if (!why)
     for (uint32_t i = 0; i < unit.scopes.bindings_count; i++) {
       const struct py_binding *binding = &unit.scopes.bindings[i];
       if (binding->scope != 0 || py_scope_binding(&unit.scopes, 0, binding->name) != i)
@@ -199,7 +208,7 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file) 
     if (!export->leads_on || strcmp(export->name, last) == 0)
       continue;
     last = export->name;
-    if (has_word(file, last))
+    if (strcmp(last, PY_STAR) == 0 ? has(file, "import *") : has_word(file, last))
       return true;
   }
   return false;

@@ -280,6 +280,10 @@ static void collect_starred(struct py_unit *unit, struct py_uses *uses, py_id no
   const char *name = text_of(unit, node);
   for (uint32_t i = 0; i < unit->scopes.stars_count; i++) {
     const char *module = unit->scopes.stars[i].module;
+    const struct py_export *from =
+        py_is_package(module) ? NULL : py_index_find(unit->scan, unit->path, module, PY_STAR);
+    if (from)
+      module = from->path; /* a star import of a module that has one of the package */
     const struct catalog_symbol *symbol = py_is_package(module) ? rules_python_removed(unit->scan, module, name) : NULL;
     if (!symbol)
       continue;
@@ -295,9 +299,7 @@ void py_uses_collect(struct py_unit *unit, struct py_uses *uses) {
   size_t symbols = unit->scan->catalog->symbols_count;
   *uses = (struct py_uses){.marks = scan_alloc(NULL, symbols)};
   memset(uses->marks, 0, symbols);
-  bool starred = false;
-  for (uint32_t i = 0; i < unit->scopes.stars_count; i++)
-    starred = starred || py_is_package(unit->scopes.stars[i].module);
+  bool starred = unit->scopes.stars_count > 0;
   for (py_id node = 1; node < tree->count; node++) {
     switch (py_kind(tree, node)) {
     case PY_IMPORT_FROM_STATEMENT:
