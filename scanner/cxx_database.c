@@ -292,6 +292,8 @@ static int compare_entries(const void *left, const void *right) {
 }
 
 struct cxx_database *cxx_database_open(struct scan *scan) {
+  if (!scan->real_root)
+    return NULL; /* a tree that is in memory only */
   struct cxx_database *database = scan_alloc(NULL, sizeof *database);
   *database = (struct cxx_database){.scan = scan};
   database->slots = scan_alloc(NULL, SLOTS * sizeof *database->slots);
