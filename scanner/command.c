@@ -122,7 +122,7 @@ static void keep_first(void *user, const char *line) {
 }
 
 /* The catalog, proved: a fault in the user's one would hide uses. */
-static const struct catalog *open_catalog(const char *path, struct catalog **loaded) {
+const struct catalog *command_catalog(const char *path, struct catalog **loaded) {
   *loaded = NULL;
   if (!path)
     return &catalog_builtin;
@@ -240,7 +240,7 @@ void command_say_pins(const struct session *session, FILE *stream) {
 
 void command_open(struct session *session, const struct choice *choice, bool unsafe, const char *no_baseline) {
   *session = (struct session){.count = choice->paths_count, .options.unsafe = unsafe, .choice = *choice};
-  session->catalog = open_catalog(choice->catalog, &session->loaded);
+  session->catalog = command_catalog(choice->catalog, &session->loaded);
   check_choice(choice, session->catalog);
   session->settings =
       command_open_settings(choice->paths, choice->paths_count, &session->choice, &session->baseline, no_baseline);

@@ -14,6 +14,7 @@
 int command_scan(int argc, char **argv);
 int command_fix(int argc, char **argv);
 int command_merge(int argc, char **argv);
+int command_explain(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */
 __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);
@@ -21,6 +22,10 @@ __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *for
 __attribute__((noreturn)) void usage_option(int option, char **argv);
 /* Output that did not arrive is an error, also of --help: EXIT_FAULT is added. */
 int command_finish(int status);
+
+/* The catalog, proved: a fault in the user's one would hide uses. path NULL: the built-in one, and *loaded is NULL;
+ * else *loaded is to be freed. */
+const struct catalog *command_catalog(const char *path, struct catalog **loaded);
 
 /* --- what scan and fix are given --- */
 

@@ -250,8 +250,8 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
 void cxx_index_build(struct scan *scan);
 void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
-/* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere. List
- * and texts are owned by the caller. */
+/* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere.
+ * List and texts are owned by the caller. */
 struct cxx_error {
   size_t offset; /* in the file; SIZE_MAX: in a header */
   char *text;
