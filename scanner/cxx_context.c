@@ -32,24 +32,24 @@ struct includers {
 
 /* Does `includer` have an #include that means the file? *nested: it stands between braces. */
 static bool includes(const struct includers *in, const struct source_file *includer, bool *nested) {
-  struct cxx_tokens tokens;
-  cxx_lex(&tokens, includer->bytes, includer->size);
+  struct cxx_tokens own;
+  const struct cxx_tokens *tokens = cxx_index_tokens(in->scan, includer, &own);
   bool found = false;
   int depth = 0;
-  for (uint32_t i = 0; i < tokens.count; i++) {
-    const struct cxx_token *token = &tokens.list[i];
+  for (uint32_t i = 0; i < tokens->count; i++) {
+    const struct cxx_token *token = &tokens->list[i];
     if (token->kind == CXX_PUNCT && !(token->flags & CXX_DIRECTIVE))
       depth += token->code == '{' ? 1 : token->code == '}' ? -1 : 0;
-    if (token->kind != CXX_HASH || i + 2 >= tokens.count || !cxx_token_is(&tokens, &tokens.list[i + 1], "include"))
+    if (token->kind != CXX_HASH || i + 2 >= tokens->count || !cxx_token_is(tokens, &tokens->list[i + 1], "include"))
       continue;
-    const struct cxx_token *name = &tokens.list[i + 2];
+    const struct cxx_token *name = &tokens->list[i + 2];
     if ((name->kind != CXX_STRING && name->kind != CXX_HEADER) || name->end - name->start <= 2 ||
-        cxx_index_header(in->scan, includer, tokens.bytes + name->start + 1, name->end - name->start - 2) != in->file)
+        cxx_index_header(in->scan, includer, tokens->bytes + name->start + 1, name->end - name->start - 2) != in->file)
       continue;
     found = true;
     *nested = *nested || depth > 0;
   }
-  cxx_tokens_free(&tokens);
+  cxx_tokens_free(&own);
   return found;
 }
 

@@ -61,6 +61,10 @@ bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length
 bool cxx_index_renames(const struct scan *scan, int name);
 /* Does the tree define another function of that name, which a call with arguments of unknown types may find? */
 bool cxx_index_elsewhere(const struct scan *scan, int name);
+/* The tokens of a file of the tree, lexed when they are first asked for; safe for all workers. A file that a fix gave
+ * new bytes is lexed into *own, which the caller frees in any case. */
+const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,
+                                          struct cxx_tokens *own);
 /* The header of the tree that an include in `from` means, or NULL. */
 const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
                                            size_t length);

@@ -1,6 +1,8 @@
 /* Facts of the whole tree that one file cannot show. Built once, read by all workers. */
+#include "scanner/crew.h"
 #include "scanner/cxx_front.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,8 @@ struct cxx_index {
   bool *renamed, *elsewhere;        /* one a name */
   char *wheel_header, *jit_header;
   struct cxx_database *database;
+  _Atomic(struct cxx_tokens *) *tokens; /* one a file of the scan: what was lexed already */
+  size_t tokens_count;
 };
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
@@ -105,6 +109,28 @@ const struct cxx_name *cxx_index_name(const struct scan *scan, int name) {
 
 const struct cxx_signature *cxx_index_signature(const struct scan *scan, const struct catalog_symbol *symbol) {
   return &scan->cxx_index->signatures[symbol - scan->catalog->symbols];
+}
+
+/* --- tokens ------------------------------------------------------------------------------------------------------- */
+
+const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,
+                                          struct cxx_tokens *own) {
+  *own = (struct cxx_tokens){0};
+  if (file->bytes != file->first_bytes) { /* a fix gave it new ones */
+    cxx_lex(own, file->bytes, file->size);
+    return own;
+  }
+  _Atomic(struct cxx_tokens *) *slot = &scan->cxx_index->tokens[file - scan->files];
+  struct cxx_tokens *known = atomic_load(slot);
+  if (known)
+    return known;
+  struct cxx_tokens *tokens = scan_alloc(NULL, sizeof *tokens);
+  cxx_lex(tokens, file->bytes, file->size);
+  if (atomic_compare_exchange_strong(slot, &known, tokens))
+    return tokens;
+  cxx_tokens_free(tokens); /* another worker was faster */
+  free(tokens);
+  return known;
 }
 
 /* --- stand-in headers ----------------------------------------------------------------------------------------------
@@ -283,11 +309,10 @@ void cxx_index_includers(const struct scan *scan, const struct source_file *file
 /* Looks for "# define NAME(" with a wanted name in the bytes, comments or not. */
 static bool may_define(const struct table *wanted, const struct source_file *file) {
   const uint8_t *at = file->bytes, *end = file->bytes + file->size;
-  while (at < end && (at = memchr(at, 'd', (size_t)(end - at))) != NULL) {
-    const uint8_t *word = at++;
-    if (end - word < 8 || memcmp(word, "define", 6) != 0 || !blank_byte(word[6]))
+  while ((at = memmem(at, (size_t)(end - at), "define", 6)) != NULL) {
+    const uint8_t *name = at += 6;
+    if (name == end || !blank_byte(*name))
       continue;
-    const uint8_t *name = word + 6;
     while (name < end && blank_byte(*name))
       name++;
     const uint8_t *close = name;
@@ -307,20 +332,21 @@ static bool is_word(const struct cxx_tokens *tokens, uint32_t at) {
   return at < tokens->count && tokens->list[at].kind == CXX_WORD;
 }
 
-static void add_macros(struct cxx_index *index, const struct table *wanted, const struct source_file *file) {
-  struct cxx_tokens tokens;
-  cxx_lex(&tokens, file->bytes, file->size);
-  for (uint32_t i = 0; i + 3 < tokens.count; i++) {
-    if (tokens.list[i].kind != CXX_HASH || !is_word(&tokens, i + 1) ||
-        !cxx_token_is(&tokens, &tokens.list[i + 1], "define") || !is_word(&tokens, i + 2) ||
-        !is_punct(&tokens, i + 3, '(') || tokens.list[i + 3].start != tokens.list[i + 2].end)
+static void add_macros(struct scan *scan, const struct table *wanted, const struct source_file *file) {
+  struct cxx_index *index = scan->cxx_index;
+  struct cxx_tokens own;
+  const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
+  for (uint32_t i = 0; i + 3 < tokens->count; i++) {
+    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) ||
+        !cxx_token_is(tokens, &tokens->list[i + 1], "define") || !is_word(tokens, i + 2) ||
+        !is_punct(tokens, i + 3, '(') || tokens->list[i + 3].start != tokens->list[i + 2].end)
       continue;
-    const uint8_t *name = file->bytes + tokens.list[i + 2].start;
-    size_t length = tokens.list[i + 2].end - tokens.list[i + 2].start;
+    const uint8_t *name = file->bytes + tokens->list[i + 2].start;
+    size_t length = tokens->list[i + 2].end - tokens->list[i + 2].start;
     if (find(wanted, name, length) && !find(&index->macros, name, length))
       add(index, &index->macros, name, length, 0);
   }
-  cxx_tokens_free(&tokens);
+  cxx_tokens_free(&own);
 }
 
 /* --- what the files with a hit say ---------------------------------------------------------------------------------
@@ -446,7 +472,16 @@ static void add_definitions(struct scan *scan, const struct source_file *file) {
   free(unit);
 }
 
-void cxx_index_build(struct scan *scan) {
+static void lex_hit(void *user, unsigned worker, size_t index) {
+  struct scan *scan = user;
+  const struct source_file *file = &scan->files[index];
+  struct cxx_tokens own;
+  (void)worker;
+  if (file->language == LANGUAGE_CXX && file->hit && file->bytes)
+    cxx_index_tokens(scan, file, &own);
+}
+
+void cxx_index_build(struct scan *scan, unsigned threads) {
   struct cxx_index *index = scan_alloc(NULL, sizeof *index);
   memset(index, 0, sizeof *index);
   scan->cxx_index = index;
@@ -455,6 +490,11 @@ void cxx_index_build(struct scan *scan) {
   index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
   index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
   build_stand_ins(scan);
+  index->tokens_count = scan->files_count;
+  index->tokens = scan_alloc(NULL, scan->files_count * sizeof *index->tokens);
+  for (size_t i = 0; i < scan->files_count; i++)
+    atomic_init(&index->tokens[i], NULL);
+  crew_run(lex_hit, scan, scan->files_count, threads);
   bool *candidates = scan_alloc(NULL, scan->files_count);
   memset(candidates, 0, scan->files_count);
   struct table *wanted = arena_alloc(&index->arena, sizeof *wanted);
@@ -464,19 +504,19 @@ void cxx_index_build(struct scan *scan) {
     if (file->language != LANGUAGE_CXX || !file->hit || !file->bytes)
       continue;
     any = true;
-    struct cxx_tokens tokens;
-    cxx_lex(&tokens, file->bytes, file->size);
-    for (uint32_t k = 0; k + 1 < tokens.count; k++) {
-      const uint8_t *word = file->bytes + tokens.list[k].start;
-      size_t length = tokens.list[k].end - tokens.list[k].start;
-      if (is_word(&tokens, k) && tokens.list[k].code == KW_NONE && is_punct(&tokens, k + 1, '(') &&
+    struct cxx_tokens own;
+    const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
+    for (uint32_t k = 0; k + 1 < tokens->count; k++) {
+      const uint8_t *word = file->bytes + tokens->list[k].start;
+      size_t length = tokens->list[k].end - tokens->list[k].start;
+      if (is_word(tokens, k) && tokens->list[k].code == KW_NONE && is_punct(tokens, k + 1, '(') &&
           !find(wanted, word, length))
         add(index, wanted, word, length, 0);
     }
-    add_registrars(scan, &tokens);
-    add_renamed(scan, &tokens);
-    candidates[i] = may_define_function(scan, &tokens);
-    cxx_tokens_free(&tokens);
+    add_registrars(scan, tokens);
+    add_renamed(scan, tokens);
+    candidates[i] = may_define_function(scan, tokens);
+    cxx_tokens_free(&own);
   }
   if (any) {
     build_headers(scan);
@@ -487,7 +527,7 @@ void cxx_index_build(struct scan *scan) {
       add_includes(index, &scan->files[i], i);
   for (size_t i = 0; any && i < scan->files_count; i++)
     if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes && may_define(wanted, &scan->files[i]))
-      add_macros(index, wanted, &scan->files[i]);
+      add_macros(scan, wanted, &scan->files[i]);
   /* Needs the headers and macros. */
   for (size_t i = 0; i < scan->files_count; i++)
     if (candidates[i])
@@ -498,6 +538,13 @@ void cxx_index_build(struct scan *scan) {
 void cxx_index_free(struct scan *scan) {
   struct cxx_index *index = scan->cxx_index;
   cxx_database_free(index->database);
+  for (size_t i = 0; i < index->tokens_count; i++) {
+    struct cxx_tokens *tokens = atomic_load(&index->tokens[i]);
+    if (tokens)
+      cxx_tokens_free(tokens);
+    free(tokens);
+  }
+  free(index->tokens);
   free(index->wheel_header);
   free(index->jit_header);
   arena_free(&index->arena);

@@ -221,10 +221,9 @@ static void include_file(struct walk *walk, const struct source_file *target, ui
   ++*times;
   unit->includes_count++;
   uint32_t part = add_part(unit, target, target->bytes, target->size, false);
-  struct cxx_tokens tokens;
-  cxx_lex(&tokens, target->bytes, target->size);
-  walk_part(unit, target, &tokens, part, false, walk->depth + 1);
-  cxx_tokens_free(&tokens);
+  struct cxx_tokens own;
+  walk_part(unit, target, cxx_index_tokens(unit->scan, target, &own), part, false, walk->depth + 1);
+  cxx_tokens_free(&own);
   write_include(walk, walk->tokens->list[first].start, walk->tokens->list[last].start, part);
 }
 
@@ -713,12 +712,11 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
   if (config)
     read_config(unit);
   if (root) {
-    struct cxx_tokens tokens;
-    cxx_lex(&tokens, root->bytes, root->size);
+    struct cxx_tokens own;
     unit->root_part = add_part(unit, root, root->bytes, root->size, false);
     unit->times[root - scan->files] = MOST_TIMES;
-    walk_part(unit, root, &tokens, unit->root_part, false, 0);
-    cxx_tokens_free(&tokens);
+    walk_part(unit, root, cxx_index_tokens(scan, root, &own), unit->root_part, false, 0);
+    cxx_tokens_free(&own);
   } else {
     unit->reached = true;
     walk_part(unit, file, &unit->tokens, 0, true, 0);

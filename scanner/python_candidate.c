@@ -5,7 +5,9 @@
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Longer than any name of a catalog; what of neighbouring literals is joined. */
 #define JOINED 80
@@ -31,12 +33,24 @@ static bool has_owner(const struct scan *scan, const struct source_file *file) {
          py_index_exported(scan, file);
 }
 
+/* A coding line for something else than UTF-8. */
+static bool other_coding(const uint8_t *bytes, size_t size) {
+  const uint8_t *at = memmem(bytes, size, "coding", 6), *end = bytes + size;
+  if (!at || (at += 6) == end || (*at != ':' && *at != '='))
+    return at && at != end && memmem(at, (size_t)(end - at), "coding", 6);
+  at++;
+  while (at < end && py_blank(*at))
+    at++;
+  return end - at < 5 ||
+         (strncasecmp((const char *)at, "utf-8", 5) != 0 && strncasecmp((const char *)at, "utf8", 4) != 0);
+}
+
 /* Python would read other characters than are there: a coding line, a carriage return that ends a line. */
 static bool unusual(const struct source_file *file) {
   const uint8_t *end = file->bytes + file->size, *second = memchr(file->bytes, '\n', file->size);
   const uint8_t *third = second ? memchr(second + 1, '\n', (size_t)(end - second - 1)) : NULL;
   size_t head = (size_t)((third ? third : end) - file->bytes);
-  if (memmem(file->bytes, head, "coding", 6) || memchr(file->bytes, 0, file->size))
+  if (other_coding(file->bytes, head) || memchr(file->bytes, 0, file->size))
     return true;
   for (const uint8_t *at = file->bytes; (at = memchr(at, '\r', (size_t)(end - at))); at++)
     if (at + 1 == end || at[1] != '\n')
@@ -44,25 +58,36 @@ static bool unusual(const struct source_file *file) {
   return false;
 }
 
-/* Also a function or module that an sglang release has dropped. */
+/* A removed name; also a function or module that an sglang release has dropped. */
 static bool is_name(const struct lexer *lexer, size_t from, size_t to) {
-  const struct catalog_symbol *symbol;
-  size_t length;
-  if (lexer->scan->options.sglang_release && py_index_name(lexer->scan, lexer->bytes + from, to - from))
-    return true;
-  return rules_next_name(lexer->scan, lexer->bytes + from, to - from, 0, &symbol, &length) != SIZE_MAX;
+  const uint8_t *word = lexer->bytes + from;
+  return rules_word_matters(lexer->scan, word, to - from) ||
+         (lexer->scan->options.sglang_release && py_index_name(lexer->scan, word, to - from));
 }
 
-/* May the text, a comment or (a part of) a string, be about a removed name? Without an owner it can only be a mention,
- * of a word without another owner in front. */
-static bool about(struct lexer *lexer, const uint8_t *text, size_t size) {
+/* May a comment be about a removed name, or a string without an owner in the file? It can only be a mention, of a word
+ * without another owner in front. */
+static bool mentions(struct lexer *lexer, const uint8_t *text, size_t size) {
   const struct catalog_symbol *symbol, *owned;
   const char *path;
   size_t length;
+  for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length) {
+    enum py_owner owner = py_owner_before(lexer->scan, &lexer->arena, text, at, length, &owned, &path);
+    if (owner == PY_OWNER_PACKAGE || (owner == PY_OWNER_NONE && rules_word_removed(lexer->scan, symbol)) ||
+        (owner == PY_OWNER_OTHER && path && lexer->owner)) /* an alias */
+      return true;
+  }
+  return false;
+}
+
+/* In a string it may be live as well. */
+static bool about(struct lexer *lexer, const uint8_t *text, size_t size) {
+  const struct catalog_symbol *symbol;
+  size_t length;
+  if (!lexer->owner)
+    return mentions(lexer, text, size);
   for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length)
-    if (lexer->owner ||
-        (py_owner_before(lexer->scan, &lexer->arena, text, at, length, &owned, &path) != PY_OWNER_OTHER &&
-         rules_word_removed(lexer->scan, symbol)))
+    if (rules_word_matters(lexer->scan, text + at, length))
       return true;
   return false;
 }
@@ -72,7 +97,7 @@ static bool comment(struct lexer *lexer) {
   const uint8_t *newline = memchr(start, '\n', lexer->size - lexer->at);
   size_t size = newline ? (size_t)(newline - start) : lexer->size - lexer->at;
   lexer->at += size;
-  return about(lexer, start, size);
+  return mentions(lexer, start, size);
 }
 
 /* --- strings ------------------------------------------------------------------------------------------------------ */
@@ -140,36 +165,44 @@ static bool string(struct lexer *lexer) {
 
 /* --- code --------------------------------------------------------------------------------------------------------- */
 
-/* An identifier. A name matters as an attribute (k.NAME), in an import of the package, as a keyword of
- * patch.multiple, or where a star import may have brought it in; else it is the file's own or what an import bound. */
-static bool word(struct lexer *lexer, size_t from, bool bound) {
-  size_t before = from;
-  while (before > 0 && (py_blank(lexer->bytes[before - 1]) || lexer->bytes[before - 1] == '\n' ||
-                        lexer->bytes[before - 1] == '\r' || lexer->bytes[before - 1] == '\\'))
-    before--;
-  bool attribute = before > 0 && lexer->bytes[before - 1] == '.';
-  return lexer->owner && (bound || attribute) && is_name(lexer, from, lexer->at);
+/* Is the word an attribute: is there a dot in front? */
+static bool attribute(const struct lexer *lexer, size_t from) {
+  while (from > 0 && (py_blank(lexer->bytes[from - 1]) || lexer->bytes[from - 1] == '\n' ||
+                      lexer->bytes[from - 1] == '\r' || lexer->bytes[from - 1] == '\\'))
+    from--;
+  return from > 0 && lexer->bytes[from - 1] == '.';
 }
 
-/* Is the statement that starts with the word "from" at `at` an import of something else than the package? */
-static bool foreign(const struct lexer *lexer, size_t at) {
+/* "from PATH" and "import PATH". */
+enum module { MODULE_OTHER, MODULE_PACKAGE, MODULE_UNCLEAR };
+
+/* Reads the path behind "from" or "import". That of somebody else is skipped: nothing in it is a use. */
+static enum module module(struct lexer *lexer, char *path, size_t room) {
   const uint8_t *bytes = lexer->bytes;
+  size_t at = lexer->at;
   while (at < lexer->size && py_blank(bytes[at]))
     at++;
   size_t start = at;
   while (at < lexer->size && (py_word_byte(bytes[at]) || bytes[at] == '.'))
     at++;
-  static const char package[] = PY_PACKAGE;
-  bool ours = at - start >= sizeof package - 1 && memcmp(bytes + start, package, sizeof package - 1) == 0;
-  bool torch = at - start >= 5 && memcmp(bytes + start, "torch", 5) == 0;
-  bool sglang = at - start >= 6 && memcmp(bytes + start, "sglang", 6) == 0;
-  return at > start && at < lexer->size && bytes[at] == ' ' && !ours && !torch &&
-         !(sglang && lexer->scan->options.sglang_release);
+  size_t length = at - start;
+  if (length == 0 || length >= room || at == lexer->size || (bytes[at] != ' ' && bytes[at] != '\n' && bytes[at] != ','))
+    return MODULE_UNCLEAR;
+  memcpy(path, bytes + start, length);
+  path[length] = '\0';
+  if (py_is_package(path))
+    return MODULE_PACKAGE;
+  if (strncmp(path, "torch", 5) == 0 || (strncmp(path, "sglang", 6) == 0 && lexer->scan->options.sglang_release))
+    return MODULE_UNCLEAR;
+  lexer->at = at;
+  return MODULE_OTHER;
 }
 
-/* anywhere: a name may be the package's wherever it stands. */
+/* In code a name matters as an attribute (k.NAME) and in an import of the package; else it is the file's own or what an
+ * import bound, which is no result. anywhere: there is a star import, or a keyword of patch.multiple may be one. */
 static bool tokens(struct lexer *lexer, bool anywhere) {
-  bool importing = false; /* from "from" to the end of its line or parenthesis */
+  enum module from_module = MODULE_OTHER; /* from "from" to the end of its line or parenthesis */
+  char path[128];
   int depth = 0;
   while (lexer->at < lexer->size) {
     size_t from = lexer->at;
@@ -183,18 +216,24 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
     } else if (py_word_byte(c)) {
       while (lexer->at < lexer->size && py_word_byte(lexer->bytes[lexer->at]))
         lexer->at++;
-      size_t length = lexer->at - from;
-      bool prefix =
-          length <= 2 && lexer->at < lexer->size && (lexer->bytes[lexer->at] == '"' || lexer->bytes[lexer->at] == '\'');
+      size_t to = lexer->at, length = to - from;
+      bool prefix = length <= 2 && to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
       lexer->tail_size = prefix ? lexer->tail_size : 0;
-      if (length == 4 && memcmp(lexer->bytes + from, "from", 4) == 0)
-        importing = !foreign(lexer, lexer->at);
-      else if (word(lexer, from, importing || anywhere))
-        return true;
+      if (length == 4 && memcmp(lexer->bytes + from, "from", 4) == 0) {
+        from_module = module(lexer, path, sizeof path);
+      } else if (length == 6 && memcmp(lexer->bytes + from, "import", 6) == 0 && from_module == MODULE_OTHER) {
+        module(lexer, (char[128]){0}, 128);
+      } else if (lexer->owner && is_name(lexer, from, to)) {
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : 0), lexer->bytes + from);
+        if (anywhere || from_module == MODULE_UNCLEAR || attribute(lexer, from) ||
+            (from_module == MODULE_PACKAGE && rules_python_removed(lexer->scan, path, name)))
+          return true;
+      }
     } else {
       depth += (c == '(') - (c == ')');
-      if (c == '\n' && depth <= 0 && lexer->at > 0 && lexer->bytes[lexer->at - 1] != '\\')
-        importing = false;
+      if (c == '\n' && depth <= 0 && from > 0 && lexer->bytes[from - 1] != '\\')
+        from_module = MODULE_OTHER;
       if (!py_blank(c) && c != '\n' && c != '\r' && c != '\\' && c != '(' && c != ')' && c != '+')
         lexer->tail_size = 0;
       lexer->at++;
@@ -213,7 +252,7 @@ bool py_candidate(const struct scan *scan, const struct source_file *file) {
   struct lexer lexer = {.scan = scan, .bytes = file->bytes, .size = file->size, .owner = has_owner(scan, file)};
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
     lexer.at = 3;
-  bool found = tokens(&lexer, has(file, "import *") || has(file, "multiple"));
+  bool found = tokens(&lexer, has(file, "import *") || has(file, "multiple("));
   arena_free(&lexer.arena);
   return found;
 }

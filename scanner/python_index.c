@@ -1,12 +1,14 @@
 /* What one look over the whole tree gives: the names that any rule asks for, and which module binds the package to
  * which name, so that an alias can be followed one step across files (case contract, Python rule 4). */
+#include "scanner/crew.h"
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
 #include <stdlib.h>
 
 struct python_index {
-  struct arena arena;
+  struct arena arena, *arenas; /* while it is built; of the texts, one a worker that built it */
+  unsigned arenas_count;
   const char **names; /* hash table of the catalog's Python and operator names and of its modules' last parts */
   size_t names_size;
   const char **submodules;
@@ -173,26 +175,47 @@ static int compare_exports(const void *left, const void *right) {
   return order ? order : (a->file > b->file) - (a->file < b->file);
 }
 
-void python_index_build(struct scan *scan) {
+/* What a worker found; all of them together are the index. */
+struct collection {
+  struct scan *scan;
+  struct python_index *found; /* one a worker: arena and exports */
+};
+
+static void collect(void *user, unsigned worker, size_t file) {
+  struct collection *collection = user;
+  if (may_export(collection->scan->python_index, &collection->scan->files[file]))
+    collect_exports(collection->scan, &collection->found[worker], (uint32_t)file);
+}
+
+void python_index_build(struct scan *scan, unsigned threads) {
   struct python_index *index = scan_alloc(NULL, sizeof *index);
-  *index = (struct python_index){0};
+  *index = (struct python_index){.arenas_count = threads};
   collect_names(index, scan->catalog);
   scan->python_index = index;
   /* Until all are there none is found: a name is followed one step only. */
-  struct python_index found = {0};
-  for (size_t i = 0; i < scan->files_count; i++)
-    if (may_export(index, &scan->files[i]))
-      collect_exports(scan, &found, (uint32_t)i);
-  if (found.exports_count)
-    qsort(found.exports, found.exports_count, sizeof *found.exports, compare_exports);
-  index->exports = found.exports;
-  index->exports_count = found.exports_count;
-  index->arena = found.arena;
+  struct collection collection = {scan, scan_alloc(NULL, threads * sizeof *collection.found)};
+  memset(collection.found, 0, threads * sizeof *collection.found);
+  crew_run(collect, &collection, scan->files_count, threads);
+  index->arenas = scan_alloc(NULL, threads * sizeof *index->arenas);
+  for (unsigned i = 0; i < threads; i++) {
+    const struct python_index *found = &collection.found[i];
+    index->arenas[i] = found->arena;
+    for (size_t k = 0; k < found->exports_count; k++) {
+      PY_GROW(index->exports, index->exports_count, index->exports_capacity);
+      index->exports[index->exports_count++] = found->exports[k];
+    }
+    free(found->exports);
+  }
+  free(collection.found);
+  if (index->exports_count)
+    qsort(index->exports, index->exports_count, sizeof *index->exports, compare_exports);
 }
 
 void python_index_free(struct scan *scan) {
   struct python_index *index = scan->python_index;
-  arena_free(&index->arena);
+  for (unsigned i = 0; i < index->arenas_count; i++)
+    arena_free(&index->arenas[i]);
+  free(index->arenas);
   free(index->names);
   free(index->submodules);
   free(index->exports);

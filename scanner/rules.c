@@ -8,6 +8,7 @@ struct word {
   const char *text;
   size_t length;
   const struct catalog_symbol *symbol;
+  bool matters; /* something of this name is gone */
 };
 
 /* Every name of the catalog, sorted, one symbol a word. */
@@ -51,7 +52,7 @@ static void add_word(struct rules *rules, const char *text, const struct catalog
     rules->words_capacity = rules->words_capacity ? 2 * rules->words_capacity : 256;
     rules->words = scan_alloc(rules->words, rules->words_capacity * sizeof *rules->words);
   }
-  rules->words[rules->words_count++] = (struct word){text, length, symbol};
+  rules->words[rules->words_count++] = (struct word){text, length, symbol, false};
 }
 
 static void add_file(struct rules *rules, char *path, const struct catalog_symbol *symbol) {
@@ -304,9 +305,15 @@ void rules_build(struct scan *scan) {
   rules->shortest = SIZE_MAX;
   for (size_t i = 0; i < rules->words_count; i++) {
     const struct word *word = &rules->words[i];
-    if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0)
+    bool matters = rules_any_removed(scan, word->symbol);
+    for (unsigned k = 0; k < word->symbol->routes_count; k++)
+      matters = matters || rules_route_dropped(scan, word->symbol, &word->symbol->routes[k]);
+    if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0) {
+      rules->words[kept - 1].matters = rules->words[kept - 1].matters || matters;
       continue;
-    rules->words[kept++] = *word;
+    }
+    rules->words[kept] = *word;
+    rules->words[kept++].matters = matters;
     if (word->length < rules->shortest)
       rules->shortest = word->length;
     if (word->length > rules->longest)
@@ -366,6 +373,11 @@ static const struct word *find_word(const struct rules *rules, const char *text,
       low = middle + 1;
   }
   return NULL;
+}
+
+bool rules_word_matters(const struct scan *scan, const uint8_t *text, size_t length) {
+  const struct word *word = find_word(scan->rules, (const char *)text, length);
+  return word && word->matters;
 }
 
 size_t rules_next_name(const struct scan *scan, const uint8_t *bytes, size_t size, size_t from,

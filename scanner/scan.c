@@ -157,8 +157,8 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   if (cxx_hit)
     crew_run(load_again, &run, scan->files_count, threads);
   struct progress *shown = progress ? progress_start("analysed", &run.done, &run.count) : NULL;
-  python_index_build(scan);
-  cxx_index_build(scan);
+  python_index_build(scan, threads);
+  cxx_index_build(scan, threads);
   if (scan->shards)
     take_shard(scan);
   crew_run(analyse, &run, scan->files_count, threads);

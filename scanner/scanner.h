@@ -225,6 +225,8 @@ bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *sym
  * Python export of that name lives, and for a name that only ever was in a submodule of the package (it may live on in
  * another one) or that only was an operator. */
 bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol);
+/* Is the word a name of the catalog, and any layer of any symbol of that name, or a module of it, gone? */
+bool rules_word_matters(const struct scan *scan, const uint8_t *text, size_t length);
 /* Whole-word search: the first occurrence at or after `from` of any catalog id, operator name, C++ name or template
  * name as a whole word ([A-Za-z0-9_]); returns its offset or SIZE_MAX and sets *symbol and *length. More than one
  * symbol may have the same word; the one whose id equals the word wins. */
@@ -241,13 +243,13 @@ const struct rules_file *rules_files(const struct scan *scan, const char *base, 
 /* 1-based line and column of a byte offset; lines end at \n. */
 void rules_position(const uint8_t *bytes, size_t size, size_t offset, uint32_t *line, uint32_t *column);
 
-/* The fronts. index: look over the whole tree once, single-threaded, before any analyse (cross-file facts). analyse:
+/* The fronts. index: look over the whole tree once, before any analyse (cross-file facts). analyse:
  * thread-safe, called once per file with hit == true of the front's language. */
-void python_index_build(struct scan *scan);
+void python_index_build(struct scan *scan, unsigned threads);
 void python_index_free(struct scan *scan);
 void python_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 
-void cxx_index_build(struct scan *scan);
+void cxx_index_build(struct scan *scan, unsigned threads);
 void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 /* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere.

@@ -39,7 +39,7 @@ static const char *find(const char *kernel, const struct text *texts) {
   struct scan scan = {
       .catalog = &catalog_builtin, .options = {kernel, NULL}, .root = ".", .files = files, .files_count = count};
   rules_build(&scan);
-  cxx_index_build(&scan);
+  cxx_index_build(&scan, 1);
   out[0] = reason[0] = '\0';
   for (size_t i = 0; i < count; i++) {
     struct result result = {0};

@@ -9,7 +9,7 @@ static struct source_file file;
 
 static void open_unit(struct py_unit *unit, const char *text) {
   scan = (struct scan){.catalog = &catalog_builtin, .options = {"0.4.6", "0.5.18"}};
-  python_index_build(&scan);
+  python_index_build(&scan, 1);
   file = (struct source_file){
       .path = (char *)"a.py", .language = LANGUAGE_PYTHON, .bytes = (const uint8_t *)text, .size = strlen(text)};
   const char *why = py_unit_open(unit, &scan, &file);
