@@ -195,10 +195,10 @@ PYTHON_SOURCES := $(shell find shim/python -type f ! -name '*.pyc')
 .PHONY: wheel
 wheel: $(WHEEL)
 	@ls $(B)/wheel/*.whl
-$(WHEEL): $(PYTHON_SOURCES) LICENSE $(B)/gen/compat_catalog.py $(B)/gen/compat_old.pyi $(LIBS) Makefile
+$(WHEEL): $(PYTHON_SOURCES) LICENSE README.md $(B)/gen/compat_catalog.py $(B)/gen/compat_old.pyi $(LIBS) Makefile
 	$(if $(SAN),$(error the wheel takes a build without sanitizers))
 	@rm -rf $(B)/wheel && mkdir -p $(B)/wheel/source
-	@cp -r shim/python/. LICENSE $(B)/wheel/source
+	@cp -r shim/python/. LICENSE README.md $(B)/wheel/source
 	@cp $(B)/gen/compat_catalog.py $(B)/wheel/source/sgl_kernel_compat/_catalog.py
 	@cp $(B)/gen/compat_old.pyi $(B)/wheel/source/sgl_kernel_compat/old.pyi
 	@for p in jit compat; do echo '__version__ = "$(VERSION)"' >$(B)/wheel/source/sgl_kernel_$$p/_version.py || exit 1; done

@@ -43,9 +43,12 @@ by_pkg_config() {
     { cat "$dest/pkg-config/log"; return 1; }
   old_compiles_and_runs "$dest/pkg-config" "$prefix/lib" && LD_LIBRARY_PATH="$prefix/lib" "$dest/pkg-config/new"
 }
+cmake_finds() { # VERSION
+  rm -rf "$dest/found" && mkdir -p "$dest/found" && printf 'cmake_minimum_required(VERSION 3.16...3.25)\nproject(p CXX)\nfind_package(sgl_kernel_compat %s REQUIRED)\n' "$1" >"$dest/found/CMakeLists.txt"
+  cmake -S "$dest/found" -B "$dest/found/build" -DCMAKE_PREFIX_PATH="$prefix"
+}
 cmake_refuses() { # VERSION
-  mkdir -p "$dest/refused" && printf 'cmake_minimum_required(VERSION 3.16)\nproject(p CXX)\nfind_package(sgl_kernel_compat %s REQUIRED)\n' "$1" >"$dest/refused/CMakeLists.txt"
-  ! cmake -S "$dest/refused" -B "$dest/refused/build" -DCMAKE_PREFIX_PATH="$prefix" && rm -rf "$dest/refused"
+  ! cmake_finds "$1"
 }
 check consumer_by_cmake by_cmake "${CXX:-g++}"
 ! command -v clang++ >/dev/null || check consumer_by_cmake_and_clang by_cmake clang++
@@ -53,6 +56,9 @@ check consumer_by_pkg_config by_pkg_config
 check cmake_refuses_a_newer_version cmake_refuses 0.2
 check cmake_refuses_a_newer_patch cmake_refuses 0.1.9
 check cmake_refuses_an_older_minor_version cmake_refuses 0.0.1
+check cmake_refuses_another_major_version cmake_refuses 1
+for version in 0 0.1 0.1.0 0.0.5...0.3 '0.1...<1'; do check "cmake_finds_$version" cmake_finds "$version"; done
+for version in '0...<0.1' 0.2...1; do check "cmake_refuses_$version" cmake_refuses "$version"; done
 check soname sh -c "readelf -d $prefix/lib/libsgl_kernel_compat.so | grep -q 'SONAME.*libsgl_kernel_compat.so.0'"
 check found_beside_it sh -c "env -u LD_LIBRARY_PATH ldd $prefix/lib/libsgl_kernel_compat.so | grep 'libsgl_kernel_jit.so.0 => $prefix/lib'"
 check scanner_runs "$prefix/bin/sgl-migrate" --version
