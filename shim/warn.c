@@ -107,9 +107,20 @@ static void describe(const void *site, char *text, size_t size) {
     snprintf(text, size, "%s+0x%lx", file, offset);
 }
 
-/* What starts many processes of a job (torchrun, Slurm, two kinds of MPI) numbers them: one of them is enough. */
+/* What starts many processes of a job (torchrun, Slurm, kinds of MPI) numbers them: one of them is enough. Some number
+ * those of one node only, which come last here. */
 static bool is_first_rank(void) {
-  static const char *const variables[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+  static const char *const variables[] = {"RANK",
+                                          "SLURM_PROCID",
+                                          "OMPI_COMM_WORLD_RANK",
+                                          "PMIX_RANK",
+                                          "PMI_RANK",
+                                          "MV2_COMM_WORLD_RANK",
+                                          "LOCAL_RANK",
+                                          "SLURM_LOCALID",
+                                          "OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "MPI_LOCALRANKID",
+                                          "MV2_COMM_WORLD_LOCAL_RANK"};
   for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
     const char *rank = getenv(variables[i]);
     if (rank && rank[0])
@@ -118,8 +129,9 @@ static bool is_first_rank(void) {
   return true;
 }
 
-static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *text,
-                                      size_t size) {
+/* On RAISE, error has the text. */
+static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *error,
+                                      size_t error_size) {
   const char *advice = "", *change = "", *first_without = "", *what = "";
   if (call == SGL_COMPAT_CALL_CXX) {
     what = "C++ function ";
@@ -140,10 +152,12 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, co
   }
   char caller[512];
   describe(site, caller, sizeof caller);
-  snprintf(text, size,
-           "sgl-kernel-compat: warning: the %s%s is deprecated, sgl_kernel has dropped it in %s (%s): %s; "
-           "called from %s",
-           what, name, first_without, change, advice, caller);
+  snprintf(error, error_size, "the %s%s is deprecated, " COMPAT_PACKAGE " has dropped it in %s (%s): %s", what, name,
+           first_without, change, advice);
+  char text[SERVE_MESSAGE + sizeof caller];
+  /* An operator's caller is torch's dispatcher, always. */
+  snprintf(text, sizeof text, "sgl-kernel-compat: warning: %s%s%s", error,
+           call == SGL_COMPAT_CALL_CXX ? "; called from " : "", call == SGL_COMPAT_CALL_CXX ? caller : "");
 
   pthread_mutex_lock(&hook_lock);
   sgl_compat_warning_hook current = hook;
@@ -151,7 +165,7 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, co
   pthread_mutex_unlock(&hook_lock);
   sgl_compat_warning_action action = SGL_COMPAT_WARNING_PRINT;
   if (current) {
-    sgl_compat_warning warning = {call, name, advice, caller, text};
+    sgl_compat_warning warning = {call, name, advice, caller, text, error, error_size};
     action = current(&warning, user);
   }
   if (action == SGL_COMPAT_WARNING_PRINT && is_first_rank())

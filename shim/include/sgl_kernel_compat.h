@@ -90,7 +90,9 @@ SGL_COMPAT_API sgl_compat_op_state sgl_compat_get_op_state(const char *name);
 
 /* Each deleted name warns once per call site that reaches this library. All calls of an operator arrive through torch's
  * dispatcher and are one call site. Calls that are forwarded to another library do not warn. Of the processes of a job,
- * which the environment variable RANK numbers, only the one without it or with 0 prints. */
+ * which environment variables number (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK,
+ * MV2_COMM_WORLD_RANK; else LOCAL_RANK, SLURM_LOCALID and the local ones of MPI), only the one without them or with 0
+ * prints. */
 
 typedef enum sgl_compat_warnings {
   SGL_COMPAT_WARNINGS_OFF = 0, /* no warning, and the hook is not called */
@@ -112,13 +114,15 @@ typedef struct sgl_compat_warning {
   const char *symbol;      /* "dsv3_router_gemm" */
   const char *replacement; /* "use sgl_kernel_jit.dsv3_router_gemm" */
   const char *caller; /* "libmodel.so+0x1234 (_ZN5model3runEv+0x56)": addr2line -e libmodel.so 0x1234 tells the line */
-  const char *text;   /* all of it in one line, as it would be printed */
+  const char *text;   /* all of it in one line, as it would be printed; for an operator without the caller */
+  char *error;        /* what a call fails with on RAISE: the line without its prefix and caller. The hook may write */
+  size_t error_size;  /* another text, of at most error_size bytes with the end */
 } sgl_compat_warning;
 
 /* What the hook answers. */
 typedef enum sgl_compat_warning_action {
   SGL_COMPAT_WARNING_SHOWN = 0, /* dealt with: print nothing */
-  SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with the text, before any work; the next call there warns again (one
+  SGL_COMPAT_WARNING_RAISE = 1, /* the call fails with `error`, before any work; the next call there warns again (one
                                    that another thread makes there during the hook goes on) */
   SGL_COMPAT_WARNING_PRINT = 2  /* print the line on stderr (if this is the first rank), as without a hook */
 } sgl_compat_warning_action;

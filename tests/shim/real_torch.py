@@ -97,7 +97,7 @@ def main_warns_once():
     a, w, _ = operands(1, 256, 7168)
     text = stderr_of(lambda: [torch.ops.sgl_kernel.dsv3_router_gemm(torch.empty(1, 256), a, w) for _ in range(3)])
     assert text.count("\n") == 1 and "torch.ops.sgl_kernel.dsv3_router_gemm is deprecated" in text, text
-    assert "sgl_kernel_jit.dsv3_router_gemm" in text and "libtorch_cpu" in text, text
+    assert "sgl_kernel_jit.dsv3_router_gemm" in text and "called from" not in text, text
     compat.sgl_compat_set_warnings(0, None, 0)
 
 
@@ -285,6 +285,7 @@ def main_threads():
 def hook_hears_and_raises():
     class Warning(ctypes.Structure):
         _fields_ = [("call", ctypes.c_int)] + [(name, ctypes.c_char_p) for name in ("symbol", "replacement", "caller", "text")]
+        _fields_ += [("error", ctypes.c_void_p), ("error_size", ctypes.c_size_t)]
 
     heard = []
     answer = RAISE

@@ -29,8 +29,11 @@ static void call_second(void *unused) {
   second_site();
 }
 static void begin(void) {
-  static const char *const ranks[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
-  for (int i = 0; i < 4; i++)
+  static const char *const ranks[] = {
+      "RANK",          "SLURM_PROCID",        "OMPI_COMM_WORLD_RANK",       "PMIX_RANK",
+      "PMI_RANK",      "LOCAL_RANK",          "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+      "SLURM_LOCALID", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"};
+  for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++)
     unsetenv(ranks[i]);
   EXPECT(world_torch("fake_torch") != NULL);
   EXPECT(sgl_jit_set_backend(SGL_JIT_BACKEND_REFERENCE, NULL, 0) == SGL_JIT_OK);
@@ -114,6 +117,13 @@ static void one_of_many(void) {
   setenv("SLURM_PROCID", "1", 1);
   EXPECT(world_stderr(call_second, NULL)[0] == '\0');
 }
+static void one_of_a_node(void) {
+  begin();
+  setenv("LOCAL_RANK", "1", 1); /* nobody has told the number in the job */
+  EXPECT(world_stderr(call_first, NULL)[0] == '\0');
+  setenv("PMIX_RANK", "0", 1);
+  EXPECT(world_lines(world_stderr(call_second, NULL)) == 1);
+}
 static void first_of_many(void) {
   begin();
   setenv("RANK", "0", 1);
@@ -122,6 +132,7 @@ static void first_of_many(void) {
 }
 static void settings(void) {
   world_child(one_of_many);
+  world_child(one_of_a_node);
   world_child(first_of_many);
   world_child(environment_off);
   world_child(environment_wrong);
@@ -134,7 +145,7 @@ static void settings(void) {
 static struct {
   int calls;
   sgl_compat_call call;
-  char symbol[100], replacement[200], caller[600], text[2000];
+  char symbol[100], replacement[200], caller[600], text[2000], error[100];
   sgl_compat_warning_action answer;
 } heard;
 
@@ -148,6 +159,8 @@ static sgl_compat_warning_action hook(const sgl_compat_warning *warning, void *u
     snprintf(heard.text, sizeof heard.text, "%s", warning->text);
     sgl_compat_set_warning_hook(hook, user); /* may be called from here: no lock is held */
   }
+  if (heard.error[0])
+    snprintf(warning->error, warning->error_size, "%s", heard.error);
   errno = 99;
   return heard.answer;
 }
@@ -185,12 +198,16 @@ static void hook_raises(void) {
     EXPECT(world_throws(call_first, NULL));
     EXPECT(heard.calls == i);
   }
-  EXPECT_CONTAINS(world_what, "is deprecated");
+  EXPECT(strncmp(world_what, "the C++ function dsv3_router_gemm is deprecated, ", 48) == 0);
+  EXPECT(!strstr(world_what, "called from"));
+  snprintf(heard.error, sizeof heard.error, "as the hook says");
+  EXPECT(world_throws(call_first, NULL));
+  EXPECT_CONTAINS(world_what, "as the hook says");
   EXPECT(operands.output[0] == 0.0f);
   heard.answer = SGL_COMPAT_WARNING_SHOWN;
   EXPECT(!world_throws(call_first, NULL));
   EXPECT(!world_throws(call_first, NULL));
-  EXPECT(heard.calls == 41);
+  EXPECT(heard.calls == 42);
   EXPECT(world_router_done(&operands));
 }
 static void hooks(void) {
