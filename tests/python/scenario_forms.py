@@ -34,6 +34,22 @@ def test_results():
     assert_close(torch, mine, want)
 
 
+def test_annotations_resolve():
+    """Of the functions that are handed out: the types themselves."""
+    import typing
+
+    for name in ("dsv3_router_gemm", "dsv3_fused_a_gemm", "bmm_fp8"):
+        f = getattr(sgl_kernel, name)
+        hints = typing.get_type_hints(f)
+        assert hints["return"] is torch.Tensor and hints == f.__annotations__ and inspect.signature(f, eval_str=True) == inspect.signature(f)
+    assert typing.get_type_hints(sgl_kernel.dsv3_fused_a_gemm)["output"] == typing.Optional[torch.Tensor]
+    schema = torch.library.infer_schema(sgl_kernel.dsv3_fused_a_gemm, mutates_args=())
+    assert schema == "(Tensor mat_a, Tensor mat_b, Tensor? output=None) -> Tensor", schema
+    wrapped = torch.library.custom_op("sgl_kernel_test::router", sgl_kernel.dsv3_router_gemm, mutates_args=())
+    a, w, want = operands(torch, 2, 256)
+    assert_close(torch, wrapped(a, w), want)
+
+
 def test_no_tokens():
     none = torch.empty(0, 7168, dtype=torch.bfloat16)
     assert sgl_kernel.dsv3_router_gemm(none, torch.zeros(256, 7168, dtype=torch.bfloat16)).shape == (0, 256)
@@ -80,11 +96,26 @@ def test_warning_in_code_without_a_module():
 
 def test_silence():
     """Switched off, and on all ranks of a job but the first."""
-    for name, value in (("SGL_KERNEL_COMPAT_WARN", "off"), ("RANK", "1")):
-        with mock.patch.dict(os.environ, {name: value}):
-            assert warned(lambda: sgl_kernel.dsv3_router_gemm)[1] == []
-    with mock.patch.dict(os.environ, {"RANK": "0"}):
+    for settings in ("SGL_KERNEL_COMPAT_WARN=off", "RANK=1", "PMIX_RANK=1", "LOCAL_RANK=2", "SLURM_LOCALID=3", "RANK=1 LOCAL_RANK=0"):
+        with mock.patch.dict(os.environ, dict(part.split("=") for part in settings.split())):
+            assert warned(lambda: sgl_kernel.dsv3_router_gemm)[1] == [], settings
+    with mock.patch.dict(os.environ, {"RANK": "0", "LOCAL_RANK": "3"}):
         assert len(warned(lambda: sgl_kernel.dsv3_router_gemm)[1]) == 1
+    with mock.patch.dict(os.environ, {"SLURM_LOCALID": "0"}):
+        assert len(warned(lambda: sgl_kernel.dsv3_router_gemm)[1]) == 1
+
+
+def test_ranks_that_torch_starts():
+    """torch.multiprocessing.spawn gives them no variable, but a number. Any other process may be the only one with a use."""
+    import multiprocessing
+
+    queue = multiprocessing.get_context("fork").SimpleQueue()
+    tell = lambda index: queue.put((index, len(warned(lambda: sgl_kernel.dsv3_router_gemm)[1])))
+    torch.multiprocessing.start_processes(tell, nprocs=2, start_method="fork")
+    process = multiprocessing.get_context("fork").Process(target=tell, args=("other",))
+    process.start()
+    process.join()
+    assert {queue.get() for _ in range(3)} == {(0, 1), (1, 0), ("other", 1)}
 
 
 def test_operator():
@@ -210,9 +241,11 @@ def test_every_name_has_an_answer_in_all_forms():
                 assert part in str(e), (part, e)
     assert len(seen) > 50 and set(values) == served, (len(seen), values)
     for name, facts in OPERATORS.items():
-        op = getattr(torch.ops.sgl_kernel, name)
+        op = eval(f"torch.ops.sgl_kernel.{name}")
         if name in served:
             continue
+        e = raises(AttributeError, f"torch.ops.sgl_kernel.{name} is gone", getattr, torch.ops.sgl_kernel, name)
+        assert facts["advice"] in str(e) and not hasattr(torch.ops.sgl_kernel, name), name
         for form in (op, op.default):
             e = raises(RuntimeError, f"torch.ops.sgl_kernel.{name} is gone", form, *arguments(op))
             for part in (facts["first_without"], facts["change"], facts["last_with"], facts["advice"], facts["note"].rstrip(".")):
@@ -220,11 +253,16 @@ def test_every_name_has_an_answer_in_all_forms():
 
 
 def test_dead_operators():
-    """They are as the old ones were for all that does not call them, and their error comes through."""
+    """They are as the old ones were for all that does not call them, and their error comes through. Guards do not find
+    them, before and after their use."""
+    assert not hasattr(torch.ops.sgl_kernel, "store_kv_cache") and hasattr(torch.ops.sgl_kernel, "silu_and_mul")
     op = torch.ops.sgl_kernel.store_kv_cache
     many = [torch.ones(2, requires_grad=True) for _ in range(5)]
     for note in ("not in the same order: k, v, k_cache, v_cache, indices", "reserved_skip_index=-1"):
         raises(RuntimeError, note, op, *many)
+    assert op is torch.ops.sgl_kernel.store_kv_cache and getattr(torch.ops.sgl_kernel, "store_kv_cache", None) is None
+    guarded = lambda x: x + 1 if hasattr(torch.ops.sgl_kernel, "store_kv_cache") else x * 2
+    assert torch.compile(guarded, fullgraph=True, backend="eager")(torch.ones(1)) == 2
     with torch.inference_mode():
         raises(RuntimeError, "store_kv_cache is gone", op, *many)
     for device in ("cpu", "meta"):
@@ -232,7 +270,7 @@ def test_dead_operators():
     with mock.patch("torch._subclasses.fake_tensor.log"):
         raises(Exception, "store_kv_cache is gone", torch.compile(lambda *a: op(*a), fullgraph=True, backend="eager"), *many)
     for name in ("moe_fused_gate", "dsv3_fused_a_gemm", "bmm_fp8"):  # old code has fake kernels of its own
-        assert getattr(torch.ops.sgl_kernel, name).default._schema.name == f"sgl_kernel::{name}"
+        assert eval(f"torch.ops.sgl_kernel.{name}").default._schema.name == f"sgl_kernel::{name}"
         torch.library.register_fake(f"sgl_kernel::{name}")(lambda *args: None)
 
 
@@ -241,3 +279,6 @@ def test_the_old_functions_without_sgl_kernel():
 
     assert old.dsv3_router_gemm is sgl_kernel.dsv3_router_gemm
     assert not hasattr(old, "fp8_scaled_mm")
+    scope = {}
+    exec("from sgl_kernel_compat.old import *", scope)
+    assert {name for name in scope if name[0] != "_"} == {"bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm"} == set(dir(old)) == set(old.__all__)

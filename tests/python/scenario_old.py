@@ -35,7 +35,8 @@ def test_what_it_lacks_is_served_and_warned_about():
     output = torch.zeros(2, 2112, dtype=torch.bfloat16)
     op = torch.ops.sgl_kernel.dsv3_fused_a_gemm
     for _ in range(2):  # a filter makes it an error: of torch, clean, before any work, and again
-        raises(RuntimeError, "dsv3_fused_a_gemm is deprecated", op, output, a, w.t())
+        e = raises(RuntimeError, "torch.ops.sgl_kernel.dsv3_fused_a_gemm is deprecated", op, output, a, w.t())
+        assert str(e).startswith("torch.ops.") and str(e).endswith("use sgl_kernel_jit.dsv3_fused_a_gemm"), e  # the warning's text
     assert not output.any()
     warnings.simplefilter("ignore")
     op(output, a, w.t())

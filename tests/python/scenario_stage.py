@@ -59,13 +59,26 @@ def test_of_a_name_that_is_served():
     raises(AttributeError, "its stage is error (SGL_KERNEL_COMPAT_STAGE)", lambda: sgl_kernel.dsv3_fused_a_gemm)
     a, w, want = operands(torch, 2, 2112)
     output = torch.zeros(2, 2112, dtype=torch.bfloat16)
-    raises(RuntimeError, "dsv3_fused_a_gemm is deprecated", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w.t())
+    e = raises(RuntimeError, "; its stage is error (SGL_KERNEL_COMPAT_STAGE)", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w.t())
+    assert str(e).startswith("torch.ops.sgl_kernel.dsv3_fused_a_gemm is deprecated") and "called from" not in str(e), e
     sgl_kernel_compat.set_stage("dsv3_fused_a_gemm", "silent")
     f, texts = warned(lambda: sgl_kernel.dsv3_fused_a_gemm)
     assert texts == []
     assert_close(torch, f(a, w.t()), want)
     assert warned(lambda: torch.ops.sgl_kernel.dsv3_fused_a_gemm(output, a, w.t()))[1] == []
     assert_close(torch, output, want)
+
+
+def test_silent_leaves_a_dead_operator_to_others():
+    """awq_dequantize=silent is in the environment; gptq_gemm has no stage."""
+    assert not hasattr(torch.ops.sgl_kernel, "awq_dequantize")
+
+    @torch.library.custom_op("sgl_kernel::awq_dequantize", mutates_args=())
+    def awq_dequantize(q: torch.Tensor) -> torch.Tensor:
+        return q + 1
+
+    assert hasattr(torch.ops.sgl_kernel, "awq_dequantize") and torch.ops.sgl_kernel.awq_dequantize(torch.ones(1)) == 2
+    raises(RuntimeError, "gptq_gemm", torch.library.Library("sgl_kernel", "FRAGMENT").define, "gptq_gemm(Tensor a) -> Tensor")
 
 
 def test_of_unknown_names_and_stages():

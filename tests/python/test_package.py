@@ -9,13 +9,14 @@ BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
 TORCH = pathlib.Path(os.environ.get("SGL_TEST_TORCH") or BUILD / "torch-2.11.0")  # the release that the GPU tests run on
 STAND_INS = HERE / "stand_ins"
 IMPORT_LIMIT_MS = 10
+CLEARED = ("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "LOCAL_RANK", "SLURM_", "OMPI_", "MPI_", "MV2_", "PMI_", "PMIX_")
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-python-"))
 SITE, BROKEN, HALF, VENV = WORK / "site", WORK / "broken", WORK / "half", WORK / "venv"
 
 
 def run(command, **variables):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "SLURM_", "OMPI_", "PMI_"))}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(CLEARED)}
     environment.update(variables, SGL_KERNEL_JIT_CACHE_DIR=str(WORK / "cache"), TORCHINDUCTOR_CACHE_DIR=str(WORK / "inductor"))
     try:
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=600)
@@ -85,8 +86,9 @@ def wheel_itself(wheel):
             failed.append(f"{wheel.name} has no {name}")
     if any(name.endswith(".pth") or name.startswith("sgl_kernel/") for name in listing):
         failed.append(f"{wheel.name} has a .pth file or files of sgl_kernel")
-    if "Requires-Dist" in next(SITE.glob("sgl_kernel_compat-*.dist-info/METADATA")).read_text():
-        failed.append(f"{wheel.name} asks for other distributions")
+    metadata = next(SITE.glob("sgl_kernel_compat-*.dist-info/METADATA")).read_text()
+    if "Requires-Dist" in metadata or "## Keep old callers running" not in metadata:
+        failed.append(f"{wheel.name} asks for other distributions, or does not describe itself")
     minor = re.fullmatch(r"sgl_kernel_compat-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name)
     needed = 0
     for library in (SITE / "sgl_kernel_jit/lib").iterdir():
@@ -146,6 +148,7 @@ def main():
         "wheel": lambda: wheel_itself(wheels[0]),
         "bare": lambda: scenario("bare", "bare others", site=WORK / "nothing", python=venv, PYTHONWARNINGS="ignore"),
         "mocked": lambda: scenario("mocked", "bare", site=WORK / "nothing", python=venv, stderr="^sgl-kernel-compat: no operators: AttributeError"),
+        "imports": lambda: scenario("imports", "others", site=WORK / "nothing", python=venv, PYTHONWARNINGS="ignore"),
         "import_time": import_time,
         "ranks": ranks,
     }
@@ -159,13 +162,15 @@ def main():
             "forms": lambda: scenario("forms", "new", PYTHONWARNINGS="ignore"),
             "compile": lambda: scenario("compile", "new", PYTHONWARNINGS="ignore"),
             "middle": lambda: scenario("middle", "new", PYTHONWARNINGS="ignore"),
+            **{f"order, {order} {more}": functools.partial(scenario, "order", "lean", ORDER=order, PYTHONWARNINGS="ignore", **more)
+               for order, more in (("sgl_kernel", {"WITH_TORCH": "1"}), ("sgl_kernel torch", {}), ("sgl_kernel_compat sgl_kernel torch", {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}))},
             "explicit": lambda: scenario("explicit", "new", TORCH_DEVICE_BACKEND_AUTOLOAD="0", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),
             "old, torch first": lambda: scenario("old", "old", ORDER="torch sgl_kernel"),
             "old, sgl_kernel first": lambda: scenario("old", "old", ORDER="sgl_kernel"),
             "old, its library last": lambda: scenario("old", "old", ORDER="sgl_kernel", LATE="1"),
             "old, compat first": lambda: scenario("old", "old", ORDER="sgl_kernel_compat sgl_kernel"),
             **{f"stage, {order}": functools.partial(scenario, "stage", "old", stderr=r"(?m)^sgl-kernel-compat: SGL_KERNEL_COMPAT_STAGE: 'dsv4' is no deleted name",
-                                                    ORDER=order, SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=warn, dsv3_fused_a_gemm=error,dsv4=warn")
+                                                    ORDER=order, SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=warn, dsv3_fused_a_gemm=error,dsv4=warn,awq_dequantize=silent")
                for order in ("torch sgl_kernel", "sgl_kernel")},
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),

@@ -6,10 +6,12 @@ Importing this (or torch, through the entry point torch.backends) is all: from t
 
 find the deleted names. A name that the installed sgl_kernel has is left alone. Environment:
 
-    SGL_KERNEL_COMPAT       0: do nothing; standalone: provide the module sgl_kernel too, where none is installed
+    SGL_KERNEL_COMPAT       0: do nothing; standalone: provide the module sgl_kernel too, where none is installed (from
+                            the import of torch or of this package on)
     SGL_KERNEL_COMPAT_WARN  off | once: no warnings, or one for each name and call site (default)
     SGL_KERNEL_COMPAT_STAGE NAME=silent | warn | error, separated by commas: one name's stage, also of a name that the
-                            installed sgl_kernel has; set_stage does the same
+                            installed sgl_kernel has; set_stage does the same. silent also leaves an operator that
+                            nothing here serves to whoever defines it
 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
 import os

@@ -1,5 +1,15 @@
 from typing import Literal, Optional, Tuple
 
+__all__ = [
+    "SglKernelAttributeError",
+    "SglKernelDeprecationWarning",
+    "SglKernelImportError",
+    "SglKernelModuleNotFoundError",
+    "get_stage",
+    "install",
+    "set_stage",
+]
+
 __version__: str
 
 class SglKernelDeprecationWarning(DeprecationWarning): ...

@@ -1,15 +1,17 @@
 """What a deleted name is now: this project's kernel, the function that the catalog routes to, or an error with advice."""
-import importlib, sys
+import functools, importlib, sys
 
 from sgl_kernel_compat import _policy, _warn
 from sgl_kernel_compat._catalog import PACKAGE, PLACES, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportError
 
-_found = {}  # id -> function: all places of a name give one object
+_found: dict = {}  # id -> function: all places of a name give one object
 
 
 class _Gone(Exception):
-    """This answer cannot be had; the text says why."""
+    """This answer cannot be had; the texts say why. cause: the one of them that is of this project's own kernel."""
+
+    cause = ""
 
 
 def warning_text(name, facts):
@@ -21,8 +23,10 @@ def _fate(facts):
     return f"in {facts['first_without']} ({facts['change']}), the last release with it is {facts['last_with']}; {facts['advice']}{note}"
 
 
-def gone_text(name, facts, why=()):
-    return f"{name} is gone: {PACKAGE} has dropped it {_fate(facts)}" + "".join(f"; {reason}" for reason in dict.fromkeys(why))
+def gone_text(name, facts, why=(), cause=""):
+    """why: what each route fails with. cause: what keeps this project's own kernel from running, which is told first."""
+    first = f"{name} cannot run here: {cause}; " if cause else f"{name} is gone: "
+    return f"{first}{PACKAGE} has dropped it {_fate(facts)}" + "".join(f"; {reason}" for reason in dict.fromkeys(why) if reason != cause)
 
 
 def module_text(module, names):
@@ -71,14 +75,22 @@ def _release(text):
     return parts, early, int(pre_number or 0), int(post) if post else -1, int(dev is None), int(dev or 0)
 
 
-def _check_sglang(since, until):
-    """Raises _Gone when the installed sglang is not in a route's range."""
+@functools.lru_cache(None)
+def _sglang():
+    """The installed release; "" when there is none."""
     from importlib import metadata  # slow to import
 
     try:
-        installed = metadata.version("sglang")
+        return metadata.version("sglang")
     except metadata.PackageNotFoundError:
-        raise _Gone("sglang is not installed") from None
+        return ""
+
+
+def _check_sglang(since, until):
+    """Raises _Gone when the installed sglang is not in a route's range."""
+    installed = _sglang()
+    if not installed:
+        raise _Gone("sglang is not installed")
     release = _release(installed)
     if release < _release(since) or (until and release >= _release(until)):
         raise _Gone(f"sglang {since} and newer" + (f", before {until}," if until else "") + f" would have it, {installed} is installed")
@@ -86,7 +98,7 @@ def _check_sglang(since, until):
 
 def _adapter(symbol, target):
     """A function with the old signature that calls target by keywords."""
-    import __future__, ast
+    import __future__, ast, typing
 
     tree = ast.parse(f"def _make(_target):\n def {symbol}{SYMBOLS[symbol]['signature']}: pass\n return {symbol}")
     function = tree.body[0].body[0]
@@ -94,12 +106,16 @@ def _adapter(symbol, target):
     function.body = ast.parse(f"return _target({', '.join(f'{name}={name}' for name in names)})").body
     # The target is in a closure and not a global: torch.compile looks for globals in the module of the function's name,
     # and that is the package's, for pickle.
-    scope = {"__name__": max((module for (module, _), of in PLACES.items() if of == symbol), key=len)}
+    scope = {"__name__": max((module for (module, _), of in PLACES.items() if of == symbol), key=len), "ScalarType": typing.Any}
+    scope.update((name, getattr(typing, name)) for name in ("Any", "Callable", "Dict", "List", "Optional", "Tuple", "Union"))
     if "torch" in sys.modules:  # defaults such as torch.bfloat16
         scope["torch"] = sys.modules["torch"]
-    # Annotations stay text: they name types that need not be here.
     exec(compile(ast.fix_missing_locations(tree), f"<{__name__}>", "exec", __future__.annotations.compiler_flag, True), scope)
     made = scope["_make"](target)
+    try:
+        made.__annotations__ = {of: eval(text, scope) for of, text in made.__annotations__.items()}
+    except (NameError, AttributeError):  # types that are not here: the annotations stay text
+        pass
     made.__qualname__ = symbol
     made.__doc__ = f"{PACKAGE}'s deleted {symbol}. {SYMBOLS[symbol]['advice']}."
     return made
@@ -121,13 +137,15 @@ def _follow(symbol, kind, module, name, since, until):
 
 def find(symbol):
     """The function that answers for a name. Raises _Gone with all reasons."""
-    why = []
+    all_of_them = _Gone()
     for route in SYMBOLS[symbol]["routes"]:
         try:
             return _found.setdefault(symbol, _follow(symbol, *route))
         except _Gone as gone:
-            why.append(str(gone))
-    raise _Gone(*why)
+            all_of_them.args += (str(gone),)
+            if route[0] == "jit":
+                all_of_them.cause = str(gone)
+    raise all_of_them
 
 
 def may_have(symbol):
@@ -145,37 +163,70 @@ def may_have(symbol):
     return False
 
 
-def _is_from_import(frame):
-    """Is the frame at the second half of `from module import name`?"""
+def _statement(frame):
+    """The frame of the statement that asks: `from package import name` asks out of the import system, too."""
+    while frame is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == "importlib":
+        frame = frame.f_back
+    return frame
+
+
+def _is_at(frame, operation, argument=None):
+    """Is the frame at this operation of Python's byte code?"""
     import opcode
 
-    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at >= 0 and code[at] == opcode.EXTENDED_ARG:  # before Python 3.11
+        at += 2
+    return at >= 0 and code[at] == opcode.opmap.get(operation) and argument in (None, code[at + 1])
+
+
+def _is_star(frame):
+    """Is the frame at `from module import *`, which asks for all names, wanted or not?"""
+    return _is_at(frame, "IMPORT_STAR") or _is_at(frame, "CALL_INTRINSIC_1", 2)  # before Python 3.12, and since
+
+
+def is_written(frame):
+    """Is the frame at `object.name`, and not in a call of getattr or hasattr? False for C code without a frame."""
+    return frame is not None and (_is_at(frame, "LOAD_ATTR") or _is_at(frame, "LOAD_METHOD"))
+
+
+def _is_the_packages(frame):
+    return ((frame.f_globals.get("__name__") or "") + ".").startswith(f"{PACKAGE}.")
 
 
 def _refuse(module, text, frame):
-    if _is_from_import(frame):
+    if frame is not None and _is_at(frame, "IMPORT_FROM"):  # the second half of `from module import name`
         raise SglKernelImportError(text, name=module) from None
     raise SglKernelAttributeError(text) from None
 
 
 def own(module, name, symbol, frame):
-    """Before module.name, which the installed package has, is handed to frame: what a stage says, if one is set."""
+    """Before module.name, which the installed package has, is handed to frame: what a stage says, if one is set. The
+    package's own code is not told, and `import *` gets the name with a warning at most."""
     stage, _ = _policy.get_stage(symbol)
-    if stage == "error":
-        _refuse(module, forbidden_text(f"{module}.{name}", SYMBOLS[symbol], symbol), frame)
-    if stage == "warn":
-        _warn.at_access(f"{module}.{name}", warning_text(f"{module}.{name}", SYMBOLS[symbol]), frame)
+    statement = _statement(frame)
+    if stage not in ("warn", "error") or (statement is not None and _is_the_packages(statement)):
+        return
+    where = f"{module}.{name}"
+    text = (forbidden_text(where, SYMBOLS[symbol], symbol) if stage == "error" else warning_text(where, SYMBOLS[symbol]))
+    if stage == "error" and not (statement is not None and _is_star(statement)):
+        _refuse(module, text, frame)
+    _warn.at_access(where, text, frame)
 
 
 def answer(module, name, symbol, frame):
-    """The value of module.name, asked for by frame. Never inside a traced call: only access warns."""
+    """The value of module.name, asked for by frame. Never inside a traced call: only access warns. The package's own code
+    is served in silence."""
     where, (stage, _) = f"{module}.{name}", _policy.get_stage(symbol)
+    statement = _statement(frame)
+    if statement is not None and _is_the_packages(statement):
+        stage = "silent"
     if stage == "error":
         _refuse(module, forbidden_text(where, SYMBOLS[symbol], symbol), frame)
     try:
         found = _found.get(symbol) or find(symbol)
     except _Gone as gone:
-        _refuse(module, gone_text(where, SYMBOLS[symbol], gone.args), frame)
+        _refuse(module, gone_text(where, SYMBOLS[symbol], gone.args, gone.cause), frame)
     if stage != "silent":
         _warn.at_access(where, warning_text(where, SYMBOLS[symbol]), frame)
     return found

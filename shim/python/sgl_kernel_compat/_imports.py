@@ -1,26 +1,26 @@
 """Puts the deleted names onto sgl_kernel and its modules, whichever distribution they come from.
 
 A module gets a __getattr__ (PEP 562) after its own code has run, so that what it has itself stays in charge. A finder at
-the front of sys.meta_path sees the modules being loaded; what has been loaded before is served at once."""
+the front of sys.meta_path sees the modules being loaded; what has been loaded before is served at once. A module that is
+being loaded when this package comes is served at once too, for what it asks itself, and again when it is done."""
 import importlib, importlib.machinery, sys
 
 from sgl_kernel_compat import _answers, _policy
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
 from sgl_kernel_compat._errors import SglKernelModuleNotFoundError
 
-MODULES = {}  # module -> {attribute: id}
+MODULES: dict = {}  # module -> {attribute: id}
 for (_module, _name), _id in PLACES.items():
     MODULES.setdefault(_module, {})[_name] = _id
 
 _standalone = False
-_unfinished = False  # sgl_kernel was being loaded when we came, so nobody tells us when it is done
 
 
 def _is_loading(module):
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-_answered = {}  # (id of the code, place in it, module, name) -> function: what has been answered and warned about there
+_answered: dict = {}  # (id of the code, place in it, module, name) -> function: what has been answered and warned about there
 
 
 def _stage_changed():
@@ -29,7 +29,15 @@ def _stage_changed():
         _watch(module, place)
 
 
-_policy.changed.append(_stage_changed)
+_policy.changed[:] = [_stage_changed]
+
+
+def _asker():
+    """The frame that asks for an attribute. None for C code that runs in a thread without a Python frame."""
+    try:
+        return sys._getframe(2)
+    except ValueError:
+        return None
 
 
 def _watch(module, place):
@@ -44,7 +52,7 @@ def _watch(module, place):
             if name not in vars(self):
                 raise AttributeError(name)  # then __getattr__ is asked
             if not _is_loading(self):
-                _answers.own(self.__name__, name, symbol, sys._getframe(1))
+                _answers.own(self.__name__, name, symbol, _asker())
             return vars(self)[name]
 
         def delete(self):
@@ -64,8 +72,12 @@ def provide(module, place):
         return
 
     def __getattr__(name):
-        frame = sys._getframe(1)
-        key = id(frame.f_code), frame.f_lasti, place, name
+        if name not in names:
+            if own is not None:
+                return own(name)
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        frame = _asker()
+        key = frame and (id(frame.f_code), frame.f_lasti, place, name)
         found = _answered.get(key)
         if found is not None:
             return found
@@ -73,14 +85,14 @@ def provide(module, place):
             try:
                 return own(name)
             except AttributeError:
-                if name not in names:
-                    raise
-        if name not in names or _is_loading(module):
+                pass
+        if _is_loading(module):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
         found = _answers.answer(module.__name__, name, names[name], frame)
         if len(_answered) > 4096:  # code that makes code
             _answered.clear()
-        _answered[key] = found
+        if frame is not None:
+            _answered[key] = found
         return found
 
     __getattr__.of_sgl_kernel_compat = True
@@ -95,45 +107,84 @@ def _loaded():
 def _present():
     """The ids of which the installed package has a Python name. A module that is not loaded is read as text."""
     loaded = _loaded()
-    return {id for (place, name), id in PLACES.items() if name in (vars(loaded[place]) if place in loaded else _text_of(place))}
+    return {id for (place, name), id in PLACES.items() if name in (vars(loaded[place]) if place in loaded else _names_of(place))}
 
 
-_texts = {}  # module -> its source
+_texts: dict = {}  # module -> the names in its source
 
 
-def _text_of(place):
-    """The source of a module that nobody has loaded; "" when there is none."""
+def _names_of(place):
+    """The names that a module binds which nobody has loaded, as far as its source says them."""
     if place not in _texts:
         from importlib.util import find_spec  # slow to import
 
         try:
-            with open(find_spec(place).origin, encoding="utf-8", errors="replace") as file:
-                _texts[place] = file.read()
-        except Exception:  # no such module, or one without a readable source
-            _texts[place] = ""
+            with open(find_spec(place).origin, "rb") as file:
+                text = file.read()
+            spoken_of = any(name.encode() in text for name in MODULES[place])
+            _texts[place] = _bound(text) if spoken_of else set()
+        except Exception:  # no such module, one without a readable source, or one that cannot be imported either
+            _texts[place] = set()
     return _texts[place]
 
 
+def _bound(text):
+    import ast
+
+    names, rest = set(), [ast.parse(text)]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif not isinstance(node, ast.Lambda):
+            rest.extend(ast.iter_child_nodes(node))
+    return names
+
+
+_served = None  # the package whose operators are registered
+
+
 def _register_operators():
-    if "torch" not in sys.modules:
-        return  # its import brings us here again
+    global _served
+    package = _loaded().get(PACKAGE)
+    if package is None or package is _served or "torch" not in sys.modules:
+        return  # what is missing brings us here again
     try:
         from sgl_kernel_compat import _operators  # needs ctypes, which costs time
 
-        _operators.register(_present(), getattr(sys.modules[PACKAGE], "__version__", None))
+        _operators.register(_present(), vars(package).get("__version__"))
+        _served = package
     except Exception as e:  # a torch that is none, as tests of others have; `import sgl_kernel` goes on
         if sys.stderr is not None:
             sys.stderr.write(f"sgl-kernel-compat: no operators: {type(e).__name__}: {e}\n")
 
 
 def _adopt(module):
-    """A module's own code has run."""
-    global _unfinished
-    provide(module, module.__name__)
-    # The package loads its library before its Python modules, so after sgl_kernel.gemm the operators are there, too.
-    if module.__name__ == PACKAGE or (_unfinished and module.__name__ == f"{PACKAGE}.gemm"):
-        _unfinished = False
+    """A module's own code has run: one of the package, which loads its library before it is done, or torch."""
+    if module.__name__ in MODULES:
+        provide(module, module.__name__)
+    if module.__name__ == PACKAGE or (module.__name__ == "torch" and not _is_loading(sys.modules.get(PACKAGE))):
         _register_operators()
+
+
+def _adopt_later(module):
+    """At the end of an import that began before us. There the import system sets a mark of the module's spec."""
+    spec, kind = module.__spec__, type(module.__spec__)
+    if isinstance(getattr(kind, "_initializing", None), property):
+        return
+
+    def mark(self, loading):
+        vars(self)["_initializing"] = loading
+        if not loading:
+            self.__class__ = kind
+            if sys.modules.get(self.name) is module:  # it has not failed
+                _adopt(module)
+
+    spec.__class__ = type(kind.__name__, (kind,), {"_initializing": property(lambda self: vars(self)["_initializing"], mark)})
 
 
 class _Loader:
@@ -176,40 +227,54 @@ def _makes_sense(place):
     return any(_answers.may_have(symbol) for symbol in MODULES[place].values())
 
 
+def _is_leftover(spec):
+    """A folder that an uninstalled package has left behind, with nothing to import in it: Python makes it a namespace."""
+    import pkgutil
+
+    folders = spec.submodule_search_locations
+    return spec.origin is None and folders is not None and not any(pkgutil.iter_modules(list(folders)))
+
+
 class _Finder:
+    of_sgl_kernel_compat = True
+
     @classmethod
     def find_spec(cls, fullname, path=None, target=None):
-        if fullname not in MODULES:
+        if fullname not in MODULES and fullname != "torch":
             return None
         finders = sys.meta_path[sys.meta_path.index(cls) + 1 :] if cls in sys.meta_path else ()
         for finder in finders:
             spec = finder.find_spec(fullname, path, target) if hasattr(finder, "find_spec") else None
-            if spec is not None:
-                if hasattr(spec.loader, "exec_module") and spec.origin is not None:  # not a namespace of leftover folders
-                    spec.loader = _Loader(spec.loader)
-                return spec
+            if spec is None or (_standalone and fullname == PACKAGE and _is_leftover(spec)):
+                continue
+            if hasattr(spec.loader, "exec_module") and spec.origin is not None:  # not a namespace
+                spec.loader = _Loader(spec.loader)
+            return spec
+        if fullname == "torch":
+            return None
         if _standalone if fullname == PACKAGE else _makes_sense(fullname):
             return importlib.machinery.ModuleSpec(fullname, _Maker, origin="sgl_kernel_compat", is_package=fullname == PACKAGE)
         # For an import the error has the advice; who only asks, as importlib.util.find_spec, is told that there is none.
-        if fullname != PACKAGE and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
+        asker = sys._getframe().f_back
+        asker = asker and asker.f_back
+        if fullname != PACKAGE and asker is not None and asker.f_code.co_name == "_find_and_load_unlocked":
             raise SglKernelModuleNotFoundError(_answers.module_text(fullname, MODULES[fullname]), name=fullname)
         return None
 
 
 def install(standalone=False):
-    """Serve the deleted names from now on. standalone: provide the package itself, too, where none is installed.
-
-    May be called again. Does nothing that needs torch before sgl_kernel is there."""
-    global _standalone, _unfinished
+    """Serve the deleted names from now on, also on what has been put into sys.modules since an earlier call. standalone:
+    provide the package itself, too, where none is installed. Does nothing that needs torch before sgl_kernel is there."""
+    global _standalone
     _standalone = _standalone or standalone
-    if _Finder in sys.meta_path:
-        return
-    sys.meta_path.insert(0, _Finder)
-    loaded = _loaded()
-    for place, module in loaded.items():
+    if _Finder not in sys.meta_path:
+        for finder in [finder for finder in sys.meta_path if getattr(finder, "of_sgl_kernel_compat", None) is True]:
+            sys.meta_path.remove(finder)  # of this module before it was reloaded
+        sys.meta_path.insert(0, _Finder)
+    for place, module in _loaded().items():
         provide(module, place)
-    if PACKAGE in loaded:
         # sgl_kernel imports torch first of all, and torch's entry point brings us here in the middle of it.
-        _unfinished = _is_loading(loaded[PACKAGE])
-        if not _unfinished:
-            _register_operators()
+        if _is_loading(module):
+            _adopt_later(module)
+    if not _is_loading(sys.modules.get(PACKAGE)):
+        _register_operators()

@@ -1,35 +1,45 @@
 """torch.ops.sgl_kernel.NAME for the deleted operators: the C library registers and serves what this project has, and they
-warn from here; the others exist too, and their call is an error with advice."""
+warn from here; the others exist too, and their call is an error with advice. Guards by hasattr do not find those."""
 import atexit, ctypes, sys
 
 from sgl_kernel_compat import _answers, _policy, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
+from sgl_kernel_compat._errors import SglKernelAttributeError
 
 SHOWN, RAISE, PRINT = 0, 1, 2  # sgl_compat_warning_action
 
 
 class _Warning(ctypes.Structure):
     _fields_ = [("call", ctypes.c_int)] + [(name, ctypes.c_char_p) for name in ("symbol", "replacement", "caller", "text")]
+    _fields_ += [("error", ctypes.c_void_p), ("error_size", ctypes.c_size_t)]
+
+
+def _raise(warning, text):
+    """Python's exceptions cannot cross C: the C library makes a RuntimeError with this text."""
+    data = text.encode()[: warning.error_size - 1].decode(errors="ignore").encode()
+    ctypes.memmove(warning.error, data + b"\0", len(data) + 1)
+    return RAISE
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Warning), ctypes.c_void_p)
 def _hook(warning, user):
-    """Called inside the first call of an operator. Python's exceptions cannot cross C: the C library makes a RuntimeError
-    with the same text of RAISE."""
+    """Called inside the first call of an operator, and of a C++ function, whose caller has no line of Python."""
     try:
         w = warning.contents
-        if w.call != 2:  # a C++ caller has no line of Python
-            return PRINT
+        if w.call != 2:
+            return SHOWN if _warn.silent() else PRINT
         name = w.symbol.decode()
-        stage, _ = _policy.get_stage(OPERATORS[name]["id"])
+        facts, where = OPERATORS[name], f"torch.ops.{PACKAGE}.{name}"
+        stage, _ = _policy.get_stage(facts["id"])
         if stage == "silent":
             return SHOWN
         if stage == "error":
-            return RAISE
-        where = f"torch.ops.{PACKAGE}.{name}"
-        return SHOWN if _warn.from_operator(where, _answers.warning_text(where, OPERATORS[name])) else PRINT
-    except Warning:
-        return RAISE
+            return _raise(w, _answers.forbidden_text(where, facts, facts["id"]))
+        text = _answers.warning_text(where, facts)
+        try:
+            return SHOWN if _warn.from_operator(where, text) else PRINT
+        except Warning:
+            return _raise(w, text)
     except Exception:
         return PRINT
 
@@ -51,6 +61,9 @@ def _serve(name):
     return _library.message_of(library.sgl_compat_register_op, name.encode())
 
 
+_dead: dict = {}  # name -> the text of its error
+
+
 def _bury(name, why):
     """Register an operator whose call is an error, on all devices. It has no kernel of the meta device, so that
     torch.library.register_fake takes it, as it took the old one."""
@@ -59,33 +72,56 @@ def _bury(name, why):
 
     if _tombstones is None:
         _tombstones = torch.library.Library(PACKAGE, "FRAGMENT")
-    text = _answers.gone_text(f"torch.ops.{PACKAGE}.{name}", OPERATORS[name], why)
+        _hide(getattr(torch.ops, PACKAGE))
+    text = _answers.gone_text(f"torch.ops.{PACKAGE}.{name}", OPERATORS[name], cause=why)
 
     def gone(*args, **kwargs):
         raise RuntimeError(text)
 
     _tombstones.define(OPERATORS[name]["schema"])
     _tombstones.impl(name, gone, "CompositeExplicitAutograd")
+    _dead[name] = text
+
+
+def _hide(namespace):
+    """Code that says torch.ops.sgl_kernel.NAME gets the dead operator, and its call has the advice. hasattr and getattr,
+    which ask whether there is one, get an AttributeError."""
+    kind = type(namespace)
+    operators = {}
+
+    def __getattr__(self, name):
+        if name not in _dead:
+            return kind.__getattr__(self, name)
+        if not _answers.is_written(sys._getframe().f_back):
+            raise SglKernelAttributeError(_dead[name])
+        if name not in operators:
+            operators[name] = kind.__getattr__(self, name)
+            vars(self).pop(name, None)  # torch keeps it there, for hasattr too
+        return operators[name]
+
+    # The operators of the namespace take their module from it.
+    namespace.__class__ = type(kind.__name__, (kind,), {"__getattr__": __getattr__, "__module__": kind.__module__})
 
 
 def register(present, version):
     """Register the operators that are missing. To be called only after sgl_kernel's own library is loaded: an old wheel
     that finds its operators taken ends the process. present: the ids of which the installed package has the Python
     function. Then it is an old wheel, which will register the operator, if it has not done so yet; but releases from
-    0.4.8 on have functions whose operator is gone. version: the package's, or None."""
+    0.4.8 on have functions whose operator is gone. version: the package's, or None. A name whose stage is silent is left
+    to whoever defines the operator himself, if nothing here serves it."""
     import torch
 
     why_not = _answers.why_not_jit()
     for name, facts in OPERATORS.items():
-        if hasattr(getattr(torch.ops, PACKAGE), name):
+        if name in _dead or hasattr(getattr(torch.ops, PACKAGE), name):
             continue
         if facts["id"] in present and not (torch.version.cuda and _answers.is_left_behind(version, facts)):
             continue
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
-            why = served and (why_not or _serve(name))
-            if why or not served:
-                _bury(name, [why] if why else [])
+            why = (why_not or _serve(name)) if served else ""
+            if why or (not served and _policy.get_stage(facts["id"])[0] != "silent"):
+                _bury(name, why)
         except Exception as e:  # `import sgl_kernel` goes on
             if sys.stderr is not None:
                 sys.stderr.write(f"sgl-kernel-compat: torch.ops.{PACKAGE}.{name} is not registered: {type(e).__name__}: {e}\n")

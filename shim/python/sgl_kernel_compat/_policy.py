@@ -8,8 +8,8 @@ VARIABLE = "SGL_KERNEL_COMPAT_STAGE"  # "dsv3_router_gemm=error,awq_dequantize=s
 STAGES = ("silent", "warn", "error")
 NAMES = {*SYMBOLS, *(facts["id"] for facts in OPERATORS.values())}
 
-_stages = {}  # id -> (stage, where it was set)
-changed = []  # functions to call when a stage was set
+_stages: dict = {}  # id -> (stage, where it was set)
+changed: list = []  # functions to call when a stage was set
 
 
 def _check(name, stage):

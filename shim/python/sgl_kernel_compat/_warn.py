@@ -3,18 +3,30 @@ import os, sys, warnings
 
 from sgl_kernel_compat._errors import SglKernelDeprecationWarning
 
-RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")  # as torchrun, Slurm and two kinds of MPI tell it
-_seen = set()  # (file, line, name)
+# As torchrun, Slurm and the kinds of MPI tell it. Those of one node are told alone by some launchers.
+RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK")
+_seen: set = set()  # (file, line, name)
 
 
 def _rank():
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
-    return next((rank for rank in map(os.environ.get, RANKS) if rank), 0)
+    ranks = [os.environ.get(name) for name in RANKS] + [_spawned()] + [os.environ.get(name) for name in LOCAL_RANKS]
+    return next((rank for rank in ranks if rank), 0)
 
 
-def _silent():
+def _spawned():
+    """The index of a process that torch.multiprocessing.spawn has started: all of them run one function, as ranks do."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    process = multiprocessing and multiprocessing.current_process()
+    if getattr(getattr(process, "_target", None), "__module__", "") == "torch.multiprocessing.spawn":
+        return str(process._args[1])
+    return None
+
+
+def silent():
     """Switched off, or one of the other ranks of a job."""
     return os.environ.get("SGL_KERNEL_COMPAT_WARN") == "off" or str(_rank()) != "0"
 
@@ -43,7 +55,7 @@ def _key(name, frame):
 
 def _warn(name, text, frame):
     """Raises the warning when a filter says so; then the same line warns again."""
-    if _key(name, frame) in _seen or _silent():
+    if _key(name, frame) in _seen or silent():
         return
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__") or "<unknown>"  # a None is taken for the end of the process: no warning
@@ -51,15 +63,25 @@ def _warn(name, text, frame):
     _seen.add(_key(name, frame))
 
 
+def _print(name, text):
+    """For code that has no line of Python: C++ in a thread of its own. Once for each name, as the C library does."""
+    if name not in _seen and not silent() and sys.stderr is not None:
+        sys.stderr.write(f"sgl-kernel-compat: warning: {text}\n")
+    _seen.add(name)
+
+
 def at_access(name, text, frame):
     """A module's attribute was asked for by frame."""
     # `from package import name` asks twice, first out of the import system: one line, one warning.
-    if _key(name, frame) in _seen:
+    if frame is not None and _key(name, frame) in _seen:
+        return
+    user = _user_frame(frame)
+    if user is None:
+        _print(name, text)
         return
     # torch asks while it traces, and again in each guard: there a filter may not raise, and once is enough.
     traced = _is_torch(frame)
-    user = _user_frame(frame)
-    if user is None or (traced and name in _seen):
+    if traced and name in _seen:
         return
     try:
         _warn(name, text, user)
@@ -72,7 +94,7 @@ def at_access(name, text, frame):
 
 def from_operator(name, text):
     """For the hook of the C library: torch.ops was called. True when somebody was told, False to have it printed."""
-    if _silent():
+    if silent():
         return True
     frame = _user_frame(sys._getframe(1))
     if frame is None:

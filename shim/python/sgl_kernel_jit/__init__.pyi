@@ -2,6 +2,8 @@ from typing import Literal, Optional, Union
 
 import torch
 
+__all__ = ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
+
 __version__: str
 
 def dsv3_router_gemm(

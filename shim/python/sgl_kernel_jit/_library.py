@@ -11,7 +11,8 @@ def _load(name):
         # RTLD_LOCAL: the old C++ symbols must not get between an old wheel and its own functions.
         return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as e:
-        raise ImportError(f"sgl_kernel_jit: cannot load {path}: {e}", name="sgl_kernel_jit", path=path) from None
+        why = str(e).removeprefix(f"{path}: ")
+        raise ImportError(f"sgl_kernel_jit: cannot load {path}: {why}", name="sgl_kernel_jit", path=path) from None
 
 
 @functools.lru_cache(None)
