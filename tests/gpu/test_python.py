@@ -36,7 +36,7 @@ with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", ROOT / "tests/python/checks.py", scenario, folder, package]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
         print(f"{scenario} {package.name}:\n{done.stdout}", end="")
-        closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.M)
+        closing = re.search(r"^checks: (\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.M)
         counts = [int(count or 0) for count in closing.groups()] if closing else [0, 1, 0]
         if done.returncode and not counts[1]:
             counts[1] = 1

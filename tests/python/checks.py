@@ -1,7 +1,10 @@
 """What the scenarios of test_package.py run in: paths, closing line, helpers.
 
 usage: checks.py SCENARIO PATH...      runs scenario_SCENARIO.py with the paths in front of sys.path"""
-import os, runpy, sys, traceback, warnings
+import os, runpy, sys, warnings
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from suite import Skip, main
 
 
 def raises(kind, part, f, *args, **kw):
@@ -33,31 +36,7 @@ def assert_close(torch, output, want):
     assert output.shape == want.shape and error <= step, f"relative error {error} over {step}"
 
 
-class Skip(Exception):
-    """Raised by a test that cannot run here, with the reason."""
-
-
-def run(scope):
-    """Every function test_* of a scenario, in its order."""
-    passed = failed = skipped = 0
-    for name, check in list(scope.items()):
-        if name.startswith("test_"):
-            try:
-                check()
-                passed += 1
-            except Skip as reason:
-                skipped += 1
-                print(f"skip python.{name}: {reason}", flush=True)
-            except Exception:
-                failed += 1
-                print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
-
-
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = sys.argv[2:]
-    scope = runpy.run_path(os.path.join(here, f"scenario_{sys.argv[1]}.py"), run_name="__main__")
-    from checks import run  # with the Skip that the scenario knows
-
-    run(scope)
+    main(runpy.run_path(os.path.join(here, f"scenario_{sys.argv[1]}.py"), run_name="__main__"))

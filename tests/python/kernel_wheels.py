@@ -45,8 +45,9 @@ def check(version, site):
     environment.update(SGL_KERNEL_JIT_BACKEND="reference", KERNEL_VERSION=version)
     command = [BUILD / f"torch-{torch}" / "python", "-W", "ignore", HERE / "checks.py", "wheel", site, fetch(version)]
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    closing = re.search(r"^(\d+) passed, (\d+) failed(?:, \d+ skipped)?$", done.stdout, re.M)
-    good, bad = map(int, closing.groups()) if closing and done.returncode == 0 else (0, 1)
+    closing = re.search(r"^checks: (\d+) passed, (\d+) failed(?:, \d+ skipped)?$", done.stdout, re.M)
+    good, bad = map(int, closing.groups()) if closing else (0, 1)
+    bad = max(bad, int(done.returncode != 0))
     print(f"sglang-kernel {version}, torch {torch}: {good} passed, {bad} failed" + (f"\n{done.stdout}" if bad else "".join(f"; {line}" for line in done.stdout.splitlines() if line.startswith("skip "))), flush=True)
     return good, bad
 

@@ -10,7 +10,7 @@ TORCH = pathlib.Path(os.environ.get("SGL_TEST_TORCH") or BUILD / "torch-2.11.0")
 STAND_INS = HERE / "stand_ins"
 IMPORT_LIMIT_MS = 10
 CLEARED = ("SGL_KERNEL_", "PYTHON", "TORCH_", "RANK", "LOCAL_RANK", "SLURM_", "OMPI_", "MPI_", "MV2_", "PMI_", "PMIX_")
-CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
+CLOSING = re.compile(r"^checks: (\d+) passed, (\d+) failed$", re.M)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="sgl-python-"))
 SITE, BROKEN, HALF, VENV = WORK / "site", WORK / "broken", WORK / "half", WORK / "venv"
 
