@@ -38,10 +38,13 @@ def test_annotations_resolve():
     """Of the functions that are handed out: the types themselves."""
     import typing
 
+    import sgl_kernel_jit
+
     for name in ("dsv3_router_gemm", "dsv3_fused_a_gemm", "bmm_fp8"):
-        f = getattr(sgl_kernel, name)
-        hints = typing.get_type_hints(f)
-        assert hints["return"] is torch.Tensor and hints == f.__annotations__ and inspect.signature(f, eval_str=True) == inspect.signature(f)
+        for f in (getattr(sgl_kernel, name), getattr(sgl_kernel_jit, name)):
+            hints = typing.get_type_hints(f)
+            assert hints["return"] is torch.Tensor and hints == f.__annotations__ and inspect.signature(f, eval_str=True) == inspect.signature(f)
+            assert set(hints) == {*inspect.signature(f).parameters, "return"}, hints
     assert typing.get_type_hints(sgl_kernel.dsv3_fused_a_gemm)["output"] == typing.Optional[torch.Tensor]
     schema = torch.library.infer_schema(sgl_kernel.dsv3_fused_a_gemm, mutates_args=())
     assert schema == "(Tensor mat_a, Tensor mat_b, Tensor? output=None) -> Tensor", schema

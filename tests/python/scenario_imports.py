@@ -5,6 +5,7 @@ from checks import raises, warned
 
 ROUTER = "def dsv3_router_gemm(): return 'own'\nkept = 'kept'\n"  # of an old wheel
 SERVED = "bmm_fp8"  # by the flashinfer of stand_ins/others
+OTHER = "hadamard_transform"  # by its sglang
 FOLDERS = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, FOLDERS)
 
@@ -112,6 +113,20 @@ def test_own_getattr_after_us():
     fresh(package="import sgl_kernel_compat\nraise OSError('no library')\n")
     raises(OSError, "no library", importlib.import_module, "sgl_kernel")
     assert "sgl_kernel" not in sys.modules
+
+
+def test_lazy_modules():
+    """By a type of their own, or another module in their place: what those make of a deleted name is theirs."""
+    lazy = f"class Lazy(types.ModuleType):\n def __getattr__(self, name):\n  if name in ('lazy', '{SERVED}'): return 'lazy'\n  raise AttributeError('lazy has no ' + name)\n"
+    for text in ("sys.modules[__name__].__class__ = Lazy\n", "sys.modules[__name__] = Lazy(__name__)\n"):
+        for before in ("import sgl_kernel_compat\n", ""):
+            fresh(package=before + "import sys, types\n" + lazy + text)
+            import sgl_kernel_compat
+            import sgl_kernel
+
+            assert sgl_kernel.lazy == "lazy" == getattr(sgl_kernel, SERVED), (text, before)
+            assert callable(getattr(sgl_kernel, OTHER))
+            raises(AttributeError, "lazy has no nothing", getattr, sgl_kernel, "nothing")
 
 
 def test_what_a_module_that_is_not_loaded_has():

@@ -57,6 +57,9 @@ def test_error():
 def test_of_a_name_that_is_served():
     """dsv3_fused_a_gemm=error is in the environment."""
     raises(AttributeError, "its stage is error (SGL_KERNEL_COMPAT_STAGE)", lambda: sgl_kernel.dsv3_fused_a_gemm)
+    scope = {}
+    warned(lambda: exec("from sgl_kernel_compat.old import *", scope))
+    assert "dsv3_router_gemm" in scope and "dsv3_fused_a_gemm" not in scope
     a, w, want = operands(torch, 2, 2112)
     output = torch.zeros(2, 2112, dtype=torch.bfloat16)
     e = raises(RuntimeError, "; its stage is error (SGL_KERNEL_COMPAT_STAGE)", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w.t())

@@ -3,7 +3,7 @@
 A module gets a __getattr__ (PEP 562) after its own code has run, so that what it has itself stays in charge. A finder at
 the front of sys.meta_path sees the modules being loaded; what has been loaded before is served at once. A module that is
 being loaded when this package comes is served at once too, for what it asks itself, and again when it is done."""
-import importlib, importlib.machinery, sys
+import functools, importlib, importlib.machinery, sys
 
 from sgl_kernel_compat import _answers, _policy
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
@@ -70,6 +70,8 @@ def provide(module, place):
     names, own = MODULES[place], module.__dict__.get("__getattr__")
     if getattr(own, "of_sgl_kernel_compat", False):
         return
+    if own is None and hasattr(type(module), "__getattr__"):  # a lazy module: without us Python asks its type
+        own = functools.partial(type(module).__getattr__, module)
 
     def __getattr__(name):
         if name not in names:
@@ -163,11 +165,13 @@ def _register_operators():
             sys.stderr.write(f"sgl-kernel-compat: no operators: {type(e).__name__}: {e}\n")
 
 
-def _adopt(module):
-    """A module's own code has run: one of the package, which loads its library before it is done, or torch."""
-    if module.__name__ in MODULES:
-        provide(module, module.__name__)
-    if module.__name__ == PACKAGE or (module.__name__ == "torch" and not _is_loading(sys.modules.get(PACKAGE))):
+def _adopt(name):
+    """A module's own code has run, and may have put another one in its place: one of the package, which loads its library
+    before it is done, or torch."""
+    module = _loaded().get(name)
+    if module is not None:
+        provide(module, name)
+    if name == PACKAGE or (name == "torch" and not _is_loading(sys.modules.get(PACKAGE))):
         _register_operators()
 
 
@@ -181,8 +185,7 @@ def _adopt_later(module):
         vars(self)["_initializing"] = loading
         if not loading:
             self.__class__ = kind
-            if sys.modules.get(self.name) is module:  # it has not failed
-                _adopt(module)
+            _adopt(self.name)
 
     spec.__class__ = type(kind.__name__, (kind,), {"_initializing": property(lambda self: vars(self)["_initializing"], mark)})
 
@@ -199,7 +202,7 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        _adopt(module)
+        _adopt(module.__spec__.name)
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -219,7 +222,7 @@ class _Maker:
             for place in MODULES:
                 if place != PACKAGE and _makes_sense(place):
                     importlib.import_module(place)
-        _adopt(module)
+        _adopt(module.__name__)
 
 
 def _makes_sense(place):

@@ -1,13 +1,13 @@
 """The deleted names of sgl_kernel without sgl_kernel: `from sgl_kernel_compat.old import dsv3_router_gemm`."""
 import sys
 
-from sgl_kernel_compat import _answers
+from sgl_kernel_compat import _answers, _policy
 from sgl_kernel_compat._imports import MODULES, provide
 
 
 def __dir__():
-    """What may be served here: `import *` takes these."""
-    return sorted(name for name, symbol in MODULES["sgl_kernel"].items() if _answers.may_have(symbol))
+    """What may be served here, and no stage forbids: `import *` takes these."""
+    return sorted(name for name, id in MODULES["sgl_kernel"].items() if _policy.get_stage(id)[0] != "error" and _answers.may_have(id))
 
 
 def __getattr__(name):

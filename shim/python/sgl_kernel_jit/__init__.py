@@ -8,6 +8,7 @@ All are torch operators underneath (torch.ops.sgl_kernel_jit.NAME, with the dele
 and CUDA graphs take them. Shapes, limits and environment variables: sgl_kernel_jit.h; errors are RuntimeErrors that name
 the argument. Importing this starts no CUDA context and looks for no toolkit."""
 import ctypes
+from typing import Optional
 
 import torch
 
@@ -24,7 +25,9 @@ _fused_a = torch.ops.sgl_kernel_jit.dsv3_fused_a_gemm.default
 _bmm_fp8 = torch.ops.sgl_kernel_jit.bmm_fp8.default
 
 
-def dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None):
+def dsv3_router_gemm(
+    hidden_states: torch.Tensor, router_weights: torch.Tensor, out_dtype: torch.dtype = torch.bfloat16, output: Optional[torch.Tensor] = None
+) -> torch.Tensor:
     """hidden_states [num_tokens, hidden_dim] times router_weights [num_experts, hidden_dim], transposed; both bfloat16.
 
     Returns a new tensor [num_tokens, num_experts] of out_dtype (bfloat16 or float32), or writes into `output` and
@@ -35,7 +38,7 @@ def dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, ou
     return output
 
 
-def dsv3_fused_a_gemm(mat_a, mat_b, output=None):
+def dsv3_fused_a_gemm(mat_a: torch.Tensor, mat_b: torch.Tensor, output: Optional[torch.Tensor] = None) -> torch.Tensor:
     """mat_a [num_tokens, hd_in] times mat_b [hd_in, hd_out], all bfloat16; mat_b is column-major, as weight.t() is.
 
     Returns a new tensor [num_tokens, hd_out], or writes into `output` and returns it."""
@@ -48,7 +51,9 @@ def dsv3_fused_a_gemm(mat_a, mat_b, output=None):
 _WORKSPACE = 32 << 20  # bytes, as the deleted function gave cuBLASLt
 
 
-def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None):
+def bmm_fp8(
+    A: torch.Tensor, B: torch.Tensor, A_scale: torch.Tensor, B_scale: torch.Tensor, dtype: torch.dtype, out: Optional[torch.Tensor] = None
+) -> torch.Tensor:
     """A [batch, m, k] times B [batch, k, n], times both scales (float32, one element each); A and B are float8_e4m3fn or
     float8_e5m2, not both e5m2. B is column-major in each batch, as weight.transpose(1, 2) is.
 
