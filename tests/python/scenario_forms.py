@@ -108,6 +108,18 @@ def test_silence():
         assert len(warned(lambda: sgl_kernel.dsv3_router_gemm)[1]) == 1
 
 
+def test_a_call_from_cxx():
+    """It has no line of Python: the C library prints, in the process that warns."""
+    import ctypes
+
+    from sgl_kernel_compat import _operators
+
+    call = ctypes.byref(_operators._Warning(call=1, symbol=b"dsv3_router_gemm"))
+    assert _operators._hook(call, None) == _operators.PRINT
+    with mock.patch.dict(os.environ, {"RANK": "1"}):
+        assert _operators._hook(call, None) == _operators.SHOWN
+
+
 def test_ranks_that_torch_starts():
     """torch.multiprocessing.spawn gives them no variable, but a number. Any other process may be the only one with a use."""
     import multiprocessing

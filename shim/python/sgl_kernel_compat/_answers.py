@@ -208,7 +208,7 @@ def own(module, name, symbol, frame):
     if stage not in ("warn", "error") or (statement is not None and _is_the_packages(statement)):
         return
     where = f"{module}.{name}"
-    text = (forbidden_text(where, SYMBOLS[symbol], symbol) if stage == "error" else warning_text(where, SYMBOLS[symbol]))
+    text = forbidden_text(where, SYMBOLS[symbol], symbol) if stage == "error" else warning_text(where, SYMBOLS[symbol])
     if stage == "error" and not (statement is not None and _is_star(statement)):
         _refuse(module, text, frame)
     _warn.at_access(where, text, frame)

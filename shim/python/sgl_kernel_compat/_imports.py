@@ -112,22 +112,22 @@ def _present():
     return {id for (place, name), id in PLACES.items() if name in (vars(loaded[place]) if place in loaded else _names_of(place))}
 
 
-_texts: dict = {}  # module -> the names in its source
+_bindings: dict = {}  # module -> the names in its source
 
 
 def _names_of(place):
     """The names that a module binds which nobody has loaded, as far as its source says them."""
-    if place not in _texts:
+    if place not in _bindings:
         from importlib.util import find_spec  # slow to import
 
         try:
             with open(find_spec(place).origin, "rb") as file:
                 text = file.read()
             spoken_of = any(name.encode() in text for name in MODULES[place])
-            _texts[place] = _bound(text) if spoken_of else set()
+            _bindings[place] = _bound(text) if spoken_of else set()
         except Exception:  # no such module, one without a readable source, or one that cannot be imported either
-            _texts[place] = set()
-    return _texts[place]
+            _bindings[place] = set()
+    return _bindings[place]
 
 
 def _bound(text):
@@ -158,7 +158,7 @@ def _register_operators():
     try:
         from sgl_kernel_compat import _operators  # needs ctypes, which costs time
 
-        _operators.register(_present(), vars(package).get("__version__"))
+        _operators.register(_present(), getattr(package, "__version__", None))
         _served = package
     except Exception as e:  # a torch that is none, as tests of others have; `import sgl_kernel` goes on
         if sys.stderr is not None:
