@@ -281,7 +281,9 @@ void baseline_match(struct baseline *baseline, struct scan *scan) {
 
 bool baseline_is_stale(const struct baseline_entry *entry, const struct scan *scan) {
   const struct source_file *file = scan_file(scan, entry->path);
-  return entry->seen < entry->count && !(file && file->result.coverage == COVERAGE_NONE);
+  const struct catalog_symbol *symbol = catalog_find(scan->catalog, entry->symbol);
+  return entry->seen < entry->count && !(file && file->result.coverage == COVERAGE_NONE) &&
+         !(symbol && !rules_symbol_matters(scan, symbol));
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

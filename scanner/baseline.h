@@ -29,7 +29,8 @@ size_t baseline_parse(struct baseline *baseline, const char *name, const char *t
 void baseline_free(struct baseline *baseline);
 /* Marks the findings of the report's one root that the baseline accepts, and counts its entries' uses. */
 void baseline_match(struct baseline *baseline, struct scan *scan);
-/* A use that is accepted and was not found: not even looked for in a file that could not be analysed. */
+/* A use that is accepted and was not found. Nobody looked for it in a file that could not be analysed, nor for a name
+ * that the chosen kernel release still has. */
 bool baseline_is_stale(const struct baseline_entry *entry, const struct scan *scan);
 /* The text of a baseline that accepts all live uses of the scan; owned by the caller. */
 char *baseline_text(const struct scan *scan, size_t *size, size_t *uses);

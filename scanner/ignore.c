@@ -282,8 +282,8 @@ void ignore_free(struct result *result) {
   free(result->ignores);
 }
 
-void ignore_faults(const struct result *result, void (*fault)(void *user, uint32_t line, const char *text),
-                   void *user) {
+void ignore_faults(const struct scan *scan, const struct result *result,
+                   void (*fault)(void *user, uint32_t line, const char *text), void *user) {
   for (size_t i = 0; i < result->ignores_count; i++) {
     const struct ignore *ignore = &result->ignores[i];
     if (ignore->fault) {
@@ -295,7 +295,7 @@ void ignore_faults(const struct result *result, void (*fault)(void *user, uint32
       free(text);
     } else {
       for (size_t k = 0; k < ignore->names_count; k++) {
-        if (ignore->names[k].used)
+        if (ignore->names[k].used || !rules_symbol_matters(scan, ignore->names[k].symbol))
           continue;
         char *text =
             scan_format("this comment ignores %s, which is not used there: remove it", ignore->names[k].symbol->id);

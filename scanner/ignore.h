@@ -44,8 +44,10 @@ void ignore_read(const struct scan *scan, struct result *result, const struct ig
 bool ignore_covers(const struct result *result, uint32_t line, const struct catalog_symbol *symbol);
 /* When all findings are there: marks those that are accepted, and takes out what only the comments themselves name. */
 void ignore_apply(struct result *result);
-/* What is wrong with the comments: malformed, expired, without a finding. */
-void ignore_faults(const struct result *result, void (*fault)(void *user, uint32_t line, const char *text), void *user);
+/* What is wrong with the comments: malformed, expired, without a finding. A name that the chosen kernel release still
+ * has can have none, so that says nothing. */
+void ignore_faults(const struct scan *scan, const struct result *result,
+                   void (*fault)(void *user, uint32_t line, const char *text), void *user);
 void ignore_free(struct result *result);
 
 #endif

@@ -58,7 +58,7 @@ static void add_troubles_of(struct report *report, size_t root) {
                               .path = scan->files[i].path};
     if (result->coverage != COVERAGE_FULL)
       add_trouble(report, trouble, result->coverage_reason);
-    ignore_faults(result, add_comment_fault, &(struct comment_place){report, root, scan->files[i].path});
+    ignore_faults(scan, result, add_comment_fault, &(struct comment_place){report, root, scan->files[i].path});
   }
   for (size_t i = 0; i < scan->notes_count; i++)
     add_trouble(report,

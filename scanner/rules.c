@@ -305,9 +305,7 @@ void rules_build(struct scan *scan) {
   rules->shortest = SIZE_MAX;
   for (size_t i = 0; i < rules->words_count; i++) {
     const struct word *word = &rules->words[i];
-    bool matters = rules_any_removed(scan, word->symbol);
-    for (unsigned k = 0; k < word->symbol->routes_count; k++)
-      matters = matters || rules_route_dropped(scan, word->symbol, &word->symbol->routes[k]);
+    bool matters = rules_symbol_matters(scan, word->symbol);
     if (kept && strcmp(rules->words[kept - 1].text, word->text) == 0) {
       rules->words[kept - 1].matters = rules->words[kept - 1].matters || matters;
       continue;
@@ -348,6 +346,13 @@ void rules_free(struct scan *scan) {
 bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *symbol) {
   return layer_removed(scan, symbol, CATALOG_LAYER_PYTHON) || layer_removed(scan, symbol, CATALOG_LAYER_OPERATOR) ||
          layer_removed(scan, symbol, CATALOG_LAYER_CXX) || layer_removed(scan, symbol, CATALOG_LAYER_SOURCES);
+}
+
+bool rules_symbol_matters(const struct scan *scan, const struct catalog_symbol *symbol) {
+  for (unsigned i = 0; i < symbol->routes_count; i++)
+    if (rules_route_dropped(scan, symbol, &symbol->routes[i]))
+      return true;
+  return rules_any_removed(scan, symbol);
 }
 
 bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol) {

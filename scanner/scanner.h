@@ -221,6 +221,8 @@ char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, e
 bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer);
 /* Is any layer of the symbol gone? The filter for strings of unclear layer. */
 bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *symbol);
+/* Can there be a finding of it: is any layer gone, or the module of a former replacement? */
+bool rules_symbol_matters(const struct scan *scan, const struct catalog_symbol *symbol);
 /* Does the bare word, without an owner in front, mean the removed thing? The filter for mentions: false while the
  * Python export of that name lives, and for a name that only ever was in a submodule of the package (it may live on in
  * another one) or that only was an operator. */

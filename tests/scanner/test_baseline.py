@@ -108,6 +108,14 @@ def test_ignored_uses_are_not_in_it():
         equal(compare(tree), (0, [], ["a.py:2"], []))
 
 
+def test_a_name_that_the_kernel_still_has_is_not_stale():
+    with Tree({"a.py": f"from sgl_kernel import {NAME}\n"}) as tree:
+        equal(tree.run("scan", "--kernel", "0.4.6", "--to", "jit", "--write-baseline", "base", ".").returncode, 0)
+        equal(tree.run("scan", "--kernel", "0.4.4", "--to", "jit", "--baseline", "base", ".").returncode, 0)
+        tree.put("a.py", "x = 1\n")
+        equal(tree.run("scan", "--kernel", "0.4.6", "--to", "jit", "--baseline", "base", ".").returncode, 32)
+
+
 def test_a_file_that_cannot_be_analysed_is_not_stale():
     with Tree({"a.py": USE, "b.py": USE}) as tree:
         write(tree)

@@ -133,6 +133,15 @@ def test_unused():
         contains(done.out, "0 mentions")
 
 
+def test_a_name_that_the_kernel_still_has_is_not_unused():
+    """One tree, several kernels: the comment is for the newer ones."""
+    content = f"from sgl_kernel import {NAME}  # {IGNORE}\n"
+    with Tree({"a.py": content, "b.py": f"x = 1  # {IGNORE}\n"}) as tree:
+        for kernel, status, said in (("0.4.4", 0, False), ("0.4.6", 32, True)):
+            done = tree.run("scan", "--kernel", kernel, "--to", "jit", ".")
+            equal((kernel, done.returncode, "b.py:1: ignore comment" in done.err, "a.py:1: ignore" in done.err), (kernel, status, said, False))
+
+
 def test_until():
     today = datetime.datetime.now(datetime.timezone.utc).date()
     day = datetime.timedelta(days=1)
