@@ -53,6 +53,15 @@ static void print_text(const char *text) {
   report_xml(stdout, text, strlen(text));
 }
 
+/* One fact a line. */
+static void print_lines(const char *text) {
+  for (const char *end; *text; text = *end ? end + 1 : end) {
+    end = strchrnul(text, '\n');
+    report_xml(stdout, text, (size_t)(end - text));
+    putchar('\n');
+  }
+}
+
 static size_t live(const struct count *count) {
   return count->rewrite + count->report;
 }
@@ -173,9 +182,8 @@ static void print_table(struct table *table, const char *title, const char *firs
       fputs("<td><details><summary>", stdout);
       print_text(row->symbol->summary);
       fputs("</summary><pre>", stdout);
-      print_text(removed);
-      fputs("\n", stdout);
-      print_text(help);
+      print_lines(removed + strlen(row->symbol->summary)); /* the summary has been said */
+      print_lines(help);
       fputs("</pre></details></td>", stdout);
       free(removed);
       free(help);

@@ -170,7 +170,8 @@ def test_html():
         contains(page.text, f"{shown}/x2")  # the folder and its number of live uses
         contains(page.text, f"{shown}/x/deep/a.py:1")
         contains(page.text, "3live uses, which fail with this release")
-        contains(page.text, "Replacement: sgl_kernel_jit.dsv3_router_gemm.")
+        contains(page.text, "\nReplacement: sgl_kernel_jit.dsv3_router_gemm.")
+        contains(page.text, "\ntorch operator (CUDA): last in ")
         contains(page.text, "1 not analysed, 0 in part, 1 left out on purpose")
         equal(done.returncode, 7)
     with Tree({"a.py": ""}) as tree:
