@@ -5,6 +5,7 @@
 #   make check        build, then run every test suite that can run here (also under sanitizers)
 #   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
+#   make check-real-trees  fix on releases of sglang, vllm, flashinfer and transformers, see tests/real_trees/real_trees.py
 #   make check-slurm  job arrays of sgl-migrate on a real Slurm, started and stopped by the test; installs Debian's slurm-wlm
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make bench-scan   whole scans of a checkout of real projects against rg and ast-grep; fails when a must is missed
@@ -260,7 +261,7 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
 
-.PHONY: tests check check-torch-matrix check-kernel-wheels check-slurm run bench bench-scan gpu-check gpu-bench plot
+.PHONY: tests check check-torch-matrix check-kernel-wheels check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -278,6 +279,10 @@ check-torch-matrix: tests
 
 check-kernel-wheels: $(WHEEL)
 	$(PYTHON) tests/python/kernel_wheels.py $(B)
+
+# Five minutes; 300 MB from PyPI, 1.6 GB of disk.
+check-real-trees: $(B)/bin/sgl-migrate
+	$(PYTHON) tests/real_trees/real_trees.py $(B)
 
 # Half a minute; not in `check`, which would install a job scheduler and its users on every machine.
 check-slurm: all

@@ -28,6 +28,11 @@ static bool integer_word(const struct cxx_item *item) {
   return false;
 }
 
+/* torch::stable::Tensor is another class than at::Tensor: a function that takes it has another symbol. */
+static bool stable_qualified(const struct items *s, int at) {
+  return at >= 2 && is(s->list[at - 1], CXX_SCOPE) && reads(s->list[at - 2], "stable");
+}
+
 static enum cxx_parameter parameter_kind(const struct cxx_unit *unit, const struct items *s, int at, int end) {
   bool tensor = false, builtin = false, pointer = false;
   for (; at < end && !is(s->list[at], '='); at++) {
@@ -38,7 +43,7 @@ static enum cxx_parameter parameter_kind(const struct cxx_unit *unit, const stru
         at = close;
       continue;
     }
-    tensor = tensor || (cxx_tensor_word(unit, item) && item->name < 0);
+    tensor = tensor || (cxx_tensor_word(unit, item) && item->name < 0 && !stable_qualified(s, at));
     builtin = builtin || (type_keyword(item) && !keyword(item, KW_auto)) || integer_word(item);
     pointer = pointer || is(item, '*');
   }

@@ -11,6 +11,8 @@ import os, pathlib, re, shutil, statistics, subprocess, sys, tarfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+import pypi
 FILES = 6600
 LARGEST = 256 << 10
 # What is taken of each package; the last one fills up.
@@ -23,19 +25,6 @@ PARTS = {
 }
 CHOICE = ["--kernel", "0.4.10", "--to", "jit"]  # no pin decides: all names are gone
 PATTERN = "from sgl_kernel import $$$NAMES"  # of ast-grep
-# A stand-in for the packages' build backends: pip asks each for its metadata, which a source package has ready.
-BACKEND = '''import pathlib, re, sys
-__legacy__ = sys.modules[__name__]
-def get_requires_for_build_wheel(config_settings=None):
-    return []
-def prepare_metadata_for_build_wheel(folder, config_settings=None):
-    text = pathlib.Path("PKG-INFO").read_text()
-    name, version = (re.search(f"^{key}: (.*)$", text, re.M)[1].replace("-", "_") for key in ("Name", "Version"))
-    target = pathlib.Path(folder) / f"{name}-{version}.dist-info"
-    target.mkdir()
-    (target / "METADATA").write_text(text)
-    return target.name
-'''
 
 
 def must_run(*command, **options):
@@ -44,18 +33,9 @@ def must_run(*command, **options):
         sys.exit(f"bench_scan: {' '.join(map(str, command))}: {(done.stdout.strip().splitlines() or ['no output'])[-1]}")
 
 
-def pip(*arguments, **options):
-    must_run(sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *arguments, **options)
-
-
 def download(folder):
-    backend = folder / "backend" / "setuptools"
-    backend.mkdir(parents=True, exist_ok=True)
-    (backend / "__init__.py").touch()
-    (backend / "build_meta.py").write_text(BACKEND)
-    pip("download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--require-hashes", "-r",
-        HERE / "requirements-scan-sources.txt", "-d", folder, env={**os.environ, "PYTHONPATH": str(backend.parent)})
-    pip("install", "--no-deps", "--require-hashes", "--upgrade", "-r", HERE / "requirements-scan-tools.txt", "--target", folder / "tools")
+    pypi.download_sources(HERE / "requirements-scan-sources.txt", folder)
+    pypi.pip("install", "--no-deps", "--require-hashes", "--upgrade", "-r", HERE / "requirements-scan-tools.txt", "--target", folder / "tools")
 
 
 def wanted(path, parts):
