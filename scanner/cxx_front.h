@@ -13,6 +13,7 @@
  *   cxx_uses.c        verdicts of names in code
  *   cxx_configurations.c  the same as a compile database has the file compiled
  *   cxx_database.c    which macros, folders and forced headers that are (with cxx_commands.c)
+ *   cxx_conditions.c  conditions around a use that are narrower than the new function
  *   cxx_strings.c     strings and comments
  *   cxx_edits.c       what fix writes
  */
@@ -291,6 +292,8 @@ void cxx_uses_judge(struct cxx_unit *unit);
 void cxx_uses_report(struct cxx_unit *unit);
 /* cxx_configurations.c: after cxx_uses_judge, changes what the compile databases know better. */
 void cxx_configurations_read(struct cxx_unit *unit);
+/* cxx_conditions.c: "; conditions that are narrower ..." around a use, owned by the caller; NULL: none. */
+char *cxx_conditions(const struct cxx_unit *unit, const struct cxx_use *use);
 /* cxx_strings.c: findings for strings, comments and #error texts. */
 void cxx_strings_find(struct cxx_unit *unit);
 /* cxx_edits.c: can the file get an include? Not the unit of a module without a place in front of the module. */

@@ -148,13 +148,17 @@ void cxx_uses_report(struct cxx_unit *unit) {
     }
     enum evidence evidence = use->ast == CXX_OWNER_UNPROVEN ? EVIDENCE_LEXICAL : EVIDENCE_AST;
     bool inactive = (unit->tokens.list[use->token].flags & CXX_INACTIVE) && !use->compiled;
+    char *narrow = cxx_conditions(unit, use);
     char *compiled = use->compiled ? scan_format("; the branch is compiled by %s", use->compiled->database) : NULL;
     if (use->why)
       result_find(unit->result, line, column, use->symbol, VERDICT_REPORT, evidence,
-                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s; %s%s", left, use->why, compiled ? compiled : "");
+                  inactive ? LEVEL_WARNING : LEVEL_ERROR, "%s; %s%s%s", left, use->why, compiled ? compiled : "",
+                  narrow ? narrow : "");
     else
       result_find(unit->result, line, column, use->symbol, VERDICT_REWRITE, evidence, LEVEL_ERROR,
-                  "%s; fix makes it sgl_kernel_jit::%s%s", left, use->route->name, compiled ? compiled : "");
+                  "%s; fix makes it sgl_kernel_jit::%s%s%s", left, use->route->name, compiled ? compiled : "",
+                  narrow ? narrow : "");
+    free(narrow);
     free(compiled);
     free(left);
   }

@@ -55,6 +55,50 @@ PYTHON = {
 }
 
 
+HEAD = "#include \"sgl_kernel_ops.h\"\n"
+
+
+def body(text, before=""):
+    return HEAD + before + "void f(at::Tensor& o, at::Tensor a, at::Tensor w, int num_tokens, int hidden_dim, int sm) {\n" + text + "\n}\n"
+
+
+# text of one CUDA file: the conditions that its first result names
+CXX = {
+    "a plain if": (body("  if (a.size(0) <= 16) {\n    dsv3_router_gemm(o, a, w);\n  }"), ["a.size(0) <= 16"]),
+    "no braces, and a chain": (body("  if (num_tokens <= 16 && hidden_dim == 7168 && sm >= 90)\n    dsv3_router_gemm(o, a, w);"),
+                               ["num_tokens <= 16", "hidden_dim == 7168", "sm >= 90"]),
+    "what the new kernel has too": (body("  if (num_tokens <= 64 && hidden_dim % 256 == 0 && sm >= 80)\n    dsv3_router_gemm(o, a, w);"), []),
+    "an early return": (body("  if (num_tokens > 16) return;\n  dsv3_router_gemm(o, a, w);"), ["num_tokens > 16"]),
+    "an early return in braces": (body("  if (num_tokens > 16 || sm < 90) {\n    at::mm_out(o, a, w);\n    return;\n  }\n  dsv3_router_gemm(o, a, w);"),
+                                  ["num_tokens > 16", "sm < 90"]),
+    "an early block that goes on": (body("  if (num_tokens > 16) {\n    at::mm_out(o, a, w);\n  }\n  dsv3_router_gemm(o, a, w);"), []),
+    "a return with an else": (body("  if (num_tokens > 16) return; else x();\n  dsv3_router_gemm(o, a, w);"), []),
+    "else": (body("  if (num_tokens > 16) {\n    x();\n  } else if (sm < 90) {\n    y();\n  } else {\n    dsv3_router_gemm(o, a, w);\n  }"),
+             ["num_tokens > 16", "sm < 90"]),
+    "else without braces": (body("  if (num_tokens > 16)\n    x();\n  else\n    dsv3_router_gemm(o, a, w);"), ["num_tokens > 16"]),
+    "else if": (body("  if (mode) {\n    x();\n  } else if (num_experts == 256 || num_experts == 384) {\n    dsv3_router_gemm(o, a, w);\n  }"),
+                ["num_experts == 256", "num_experts == 384"]),
+    "a ternary": (body("  num_tokens <= 8 ? dsv3_router_gemm(o, a, w) : x();"), ["num_tokens <= 8"]),
+    "the other arm of a ternary": (body("  num_tokens > 8 ? x() : dsv3_router_gemm(o, a, w);"), ["num_tokens > 8"]),
+    "short circuit": (body("  bool done = num_tokens <= 8 && (dsv3_router_gemm(o, a, w), true);"), ["num_tokens <= 8"]),
+    "checks": (body("  TORCH_CHECK(num_tokens <= 16, \"few, \", num_tokens);\n  assert(hidden_dim == 7168);\n  dsv3_router_gemm(o, a, w);"),
+               ["num_tokens <= 16", "hidden_dim == 7168"]),
+    "a check behind it": (body("  dsv3_router_gemm(o, a, w);\n  TORCH_CHECK(num_tokens <= 16);"), []),
+    "a helper": (body("  const bool small = num_tokens <= kMost && !use_other;\n  if (small) {\n    dsv3_router_gemm(o, a, w);\n  }",
+                      "constexpr int kMost = 16;\n"), ["num_tokens <= kMost"]),
+    "a lambda": (body("  if (sm >= 90) {\n    run([&] {\n      if constexpr (kHidden == 7168) dsv3_router_gemm(o, a, w);\n    });\n  }"),
+                 ["sm >= 90", "kHidden == 7168"]),
+    "another function's conditions": (HEAD + "void g(int num_tokens) {\n  if (num_tokens > 16) return;\n}\n"
+                                      + body("  dsv3_router_gemm(o, a, w);")[len(HEAD):], []),
+    "a loop and a block": (body("  for (int i = 0; i < 3; i++) {\n    while (num_tokens <= 4) {\n      { dsv3_router_gemm(o, a, w); }\n    }\n  }"),
+                           ["num_tokens <= 4"]),
+    "a side path of FlashInfer": (body("  if (!use_flashinfer) dsv3_router_gemm(o, a, w);"), ["use_flashinfer"]),
+    "a branch of the preprocessor": (body("#ifdef NO\n  if (num_tokens <= 2)\n#else\n  if (num_tokens <= 16)\n#endif\n"
+                                          "  { dsv3_router_gemm(o, a, w); }"), ["num_tokens <= 16"]),
+    "brackets that do not match": (HEAD + "} } ) ] void f() { if (num_tokens <= 16) { dsv3_router_gemm(o, a, w); ( [ {\n", ["num_tokens <= 16"]),
+}
+
+
 def conditions(tree, *args):
     """{file: the conditions of its first result, without their lines}"""
     done = tree.run("scan", "--format", "sarif", *(args or ARGS), ".")
@@ -71,6 +115,14 @@ def test_python():
         found = conditions(tree)
         wrong = [f"{name}: {found.get(f'f{i}.py')} for {want}" for i, (name, (_, want)) in enumerate(PYTHON.items())
                  if found.get(f"f{i}.py") != want]
+        equal(wrong, [])
+
+
+def test_cxx():
+    with Tree({f"f{i}.cu": text for i, (text, _) in enumerate(CXX.values())}) as tree:
+        found = conditions(tree)
+        wrong = [f"{name}: {found.get(f'f{i}.cu')} for {want}" for i, (name, (_, want)) in enumerate(CXX.items())
+                 if found.get(f"f{i}.cu") != want]
         equal(wrong, [])
 
 
