@@ -4,6 +4,7 @@
  *   text_lex.c      which bytes are code, comment, string, here-document
  *   text_names.c    one name in a text: who owns it, is it gone
  *   text_build.c    paths of deleted sources and tests
+ *   text_paths.c    the same behind variables and changes of the folder
  *   text_patch.c    the new side of a patch */
 #ifndef SGL_SCANNER_TEXT_H
 #define SGL_SCANNER_TEXT_H
@@ -76,7 +77,27 @@ size_t text_line_end(const uint8_t *bytes, size_t size, size_t at);
 bool text_word_byte(uint8_t c);
 
 /* text_build.c */
+#define TEXT_PARTS 16
+/* The path that ends in a file name of the text, its parts from the last to the first. */
+struct text_entry {
+  struct {
+    const char *text;
+    size_t length;
+  } parts[TEXT_PARTS];
+  size_t count;
+  size_t written;     /* parts of the path as it is written, before those of a joined one */
+  size_t start, name; /* where the written path and the file name begin */
+  bool relative;      /* the written path begins with a name: it starts from the folder of the file that has it */
+};
+void text_entry_read(const uint8_t *bytes, size_t at, size_t length, struct text_entry *entry);
+/* Are the last of the first `count` parts the path `wanted`? */
+bool text_entry_ends(const struct text_entry *entry, size_t count, const char *wanted);
+bool text_part_byte(uint8_t c);
 void text_build_view(const struct text_view *view);
+
+/* text_paths.c */
+/* Puts the folder in front of the path that a variable of the text has, or the one that its commands run in. */
+bool text_paths_resolve(const struct text_view *view, struct text_entry *entry);
 
 /* text_patch.c */
 void text_patch(const struct text_view *view);

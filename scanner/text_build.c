@@ -4,20 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PARTS 16
-
-/* The path that ends in a file name of the text, its parts from the last to the first. */
-struct entry {
-  struct {
-    const char *text;
-    size_t length;
-  } parts[MOST_PARTS];
-  size_t count;
-  size_t written; /* parts of the path as it is written, before those of a joined one */
-  bool relative;  /* the written path begins with a name: it starts from the folder of the file that has it */
-};
-
-static bool part_byte(uint8_t c) {
+bool text_part_byte(uint8_t c) {
   return text_word_byte(c) || c == '.' || c == '-' || c == '+';
 }
 
@@ -25,22 +12,27 @@ static bool quote(uint8_t c) {
   return c == '\'' || c == '"';
 }
 
-static void add_part(struct entry *entry, const void *text, size_t length) {
+static void add_part(struct text_entry *entry, const void *text, size_t length) {
   bool here = length == 1 && *(const char *)text == '.';
-  if (length && !here && entry->count < MOST_PARTS) {
+  if (length && !here && entry->count < TEXT_PARTS) {
     entry->parts[entry->count].text = text;
     entry->parts[entry->count++].length = length;
   }
 }
 
+/* The colon of a Bazel label, "//csrc/gemm:x.cu". */
+static bool label(const uint8_t *bytes, size_t at) {
+  return bytes[at - 1] == ':' && at > 1 && text_part_byte(bytes[at - 2]);
+}
+
 /* Reads "/part/part" backwards from `at`; returns where it stopped. */
-static size_t read_parts(const uint8_t *bytes, size_t at, struct entry *entry) {
-  while (at > 0 && (bytes[at - 1] == '/' || bytes[at - 1] == '\\')) {
-    size_t end = at;
+static size_t read_parts(const uint8_t *bytes, size_t at, struct text_entry *entry) {
+  while (at > 0 && (bytes[at - 1] == '/' || bytes[at - 1] == '\\' || label(bytes, at))) {
+    size_t end = at - (bytes[at - 1] == ':');
     while (end > 0 && (bytes[end - 1] == '/' || bytes[end - 1] == '\\')) /* "a\\\\b" is one separator */
       end--;
     size_t first = end;
-    while (first > 0 && part_byte(bytes[first - 1]))
+    while (first > 0 && text_part_byte(bytes[first - 1]))
       first--;
     if (first == end)
       return end; /* "/part" or "${folder}/part" */
@@ -79,11 +71,12 @@ static bool below_variable(const uint8_t *bytes, size_t start) {
          (memcmp(bytes + i - 5, "join", 4) == 0 || memcmp(bytes + i - 5, "Path", 4) == 0);
 }
 
-static void read_entry(const uint8_t *bytes, size_t at, size_t length, struct entry *entry) {
-  *entry = (struct entry){0};
+void text_entry_read(const uint8_t *bytes, size_t at, size_t length, struct text_entry *entry) {
+  *entry = (struct text_entry){.name = at};
   add_part(entry, bytes + at, length);
   size_t start = read_parts(bytes, at, entry);
   entry->written = entry->count;
+  entry->start = start;
   bool rooted = bytes[start] == '/' || bytes[start] == '\\';
   entry->relative = !rooted && !(start > 0 && strchr("})>", bytes[start - 1])) && !below_variable(bytes, start);
   size_t before = start;
@@ -91,14 +84,14 @@ static void read_entry(const uint8_t *bytes, size_t at, size_t length, struct en
     if (before > 0 && (bytes[before - 1] == '/' || bytes[before - 1] == '\\'))
       before--;
     size_t first = before;
-    while (first > 0 && part_byte(bytes[first - 1]))
+    while (first > 0 && text_part_byte(bytes[first - 1]))
       first--;
     add_part(entry, bytes + first, before - first);
     before = read_parts(bytes, first, entry);
   }
 }
 
-static bool ends_with(const struct entry *entry, size_t count, const char *wanted) {
+bool text_entry_ends(const struct text_entry *entry, size_t count, const char *wanted) {
   size_t end = strlen(wanted);
   for (size_t i = 0; i < count; i++) {
     size_t first = end;
@@ -114,22 +107,22 @@ static bool ends_with(const struct entry *entry, size_t count, const char *wante
 }
 
 /* Does the path end in `wanted`, as it is written, joined from strings, or below the folder of the file that has it? */
-static bool matches(const struct text_view *view, const struct entry *entry, const char *wanted) {
-  if (ends_with(entry, entry->count, wanted) || ends_with(entry, entry->written, wanted))
+static bool matches(const struct text_view *view, const struct text_entry *entry, const char *wanted) {
+  if (text_entry_ends(entry, entry->count, wanted) || text_entry_ends(entry, entry->written, wanted))
     return true;
   if (!entry->relative)
     return false;
-  struct entry below = *entry;
+  struct text_entry below = *entry;
   below.count = entry->written;
   const char *folder = strrchr(view->path, '/');
-  for (const char *end = folder; end && below.count < MOST_PARTS;) {
+  for (const char *end = folder; end && below.count < TEXT_PARTS;) {
     const char *first = end;
     while (first > view->path && first[-1] != '/')
       first--;
     add_part(&below, first, (size_t)(end - first));
     end = first > view->path ? first - 1 : NULL;
   }
-  return ends_with(&below, below.count, wanted);
+  return text_entry_ends(&below, below.count, wanted);
 }
 
 /* In Python, only a string that ends with the path is one; other texts have no such mark. */
@@ -143,11 +136,13 @@ static void check_word(const struct text_view *view, size_t start, size_t end) {
   const struct rules_file *file = rules_files(view->scan, (const char *)view->bytes + start, end - start, &count);
   if (!file || !ends_as_path(view, end))
     return;
-  struct entry entry;
-  read_entry(view->bytes, start, end - start, &entry);
+  struct text_entry entry;
+  text_entry_read(view->bytes, start, end - start, &entry);
   bool prose = view->kind == TEXT_DOC || view->classes[start] == CLASS_COMMENT;
+  struct text_entry further = entry;
+  bool resolved = text_paths_resolve(view, &further);
   for (size_t i = 0; i < count; i++)
-    if (matches(view, &entry, file[i].path))
+    if (matches(view, &entry, file[i].path) || (resolved && text_entry_ends(&further, further.count, file[i].path)))
       text_find(view, start, file[i].symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
                 "this file was deleted with the function");
 }
@@ -159,9 +154,9 @@ void text_build_view(const struct text_view *view) {
   const uint8_t *bytes = view->bytes, *dot = bytes;
   while (view->size && (dot = memchr(dot, '.', (size_t)(bytes + view->size - dot)))) {
     size_t start = (size_t)(dot - bytes), end = start;
-    while (start > 0 && part_byte(bytes[start - 1]))
+    while (start > 0 && text_part_byte(bytes[start - 1]))
       start--;
-    while (end < view->size && part_byte(bytes[end]))
+    while (end < view->size && text_part_byte(bytes[end]))
       end++;
     dot = bytes + end;
     size_t stop = end;

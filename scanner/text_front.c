@@ -265,6 +265,15 @@ static bool whole_value(const struct text_view *view, const struct text_name *na
   return left && (end == view->size || strchr("'\"`,;) \t]\r\n", bytes[end]) != NULL);
 }
 
+/* python -c '...' on this line, in front of the name: a command inside of a longer string, as a pipeline's step is. */
+static bool python_command(const struct text_view *view, size_t at) {
+  size_t start = text_line_start(view->bytes, at);
+  if (at > start && strchr("'\"", view->bytes[at - 1]))
+    return false; /* a string of that program */
+  const uint8_t *python = memmem(view->bytes + start, at - start, "python", 6);
+  return python && memmem(python, (size_t)(view->bytes + at - python), " -c ", 4) != NULL;
+}
+
 /* One name in a string or here-document. */
 static void name_in_region(const struct text_view *view, const struct text_name *name, struct region *region) {
   region_at(view, name->at, region);
@@ -274,6 +283,8 @@ static void name_in_region(const struct text_view *view, const struct text_name 
     mention(view, name);
   else if (region->program)
     return; /* find_programs asked the Python front about it */
+  else if (name->owner != OWNER_NONE && python_command(view, name->start))
+    report(view, name, EVIDENCE_STRING);
   else if (region->prose)
     mention(view, name);
   else if (name->owner != OWNER_NONE)

@@ -30,6 +30,43 @@ CASES = {
         {"a.sh": "python3 -c 'x = 1; import sgl_kernel as k; k.bmm_fp8(x)'\n"
                  "python3 -c 'print(\"sgl_kernel.bmm_fp8 it is\")'\n"},
         ["a.sh:1 bmm_fp8 report", "a.sh:2 bmm_fp8 mention"]),
+    # paths that do not stand there as a whole
+    "a folder in a variable": (
+        {"CMakeLists.txt": "set(K csrc)\nset(G ${K}/gemm)\nadd_library(k ${G}/dsv3_fused_a_gemm.cu ${M}/dsv3_fused_a_gemm.cu)\n",
+         "Makefile": "GEMM = csrc/gemm  # all of them\nMOE := csrc/moe\nS = $(GEMM)/dsv3_fused_a_gemm.cu\nT = $(MOE)/dsv3_fused_a_gemm.cu\n",
+         "a.sh": 'G="csrc/gemm"\nnvcc "$G/dsv3_fused_a_gemm.cu"\nnvcc ${G}/dsv3_router_gemm_entry.cu\n',
+         "setup.py": 'C = P(__file__).parent / "csrc"\nG = C / "gemm"\ns = [G / "dsv3_fused_a_gemm.cu", C / "dsv3_fused_a_gemm.cu",\n'
+                     '     f"{G}/dsv3_fused_a_gemm.cu",\n     os.path.join(G, "dsv3_fused_a_gemm.cu")]\n'},
+        ["CMakeLists.txt:3 dsv3_fused_a_gemm report", "Makefile:3 dsv3_fused_a_gemm report", "a.sh:2 dsv3_fused_a_gemm report",
+         "a.sh:3 dsv3_router_gemm report", "setup.py:3 dsv3_fused_a_gemm report", "setup.py:4 dsv3_fused_a_gemm report",
+         "setup.py:5 dsv3_fused_a_gemm report"]),
+    "a variable that stands for itself": (
+        {"Makefile": "A = $(B)/gemm\nB = $(A)\nC = $(C)/x\nS = $(B)/dsv3_fused_a_gemm.cu $(C)/dsv3_fused_a_gemm.cu\n"},
+        ["Makefile:4 dsv3_fused_a_gemm report"]),
+    "a folder in a variable of another library": (
+        {"gemm/setup.py": 'import fi\ns = [fi.CSRC / "bmm_fp8.cu", os.path.join(fi.CSRC, "bmm_fp8.cu"), fi.CSRC + "/bmm_fp8.cu"]\n'}, []),
+    "Bazel labels": (
+        {"BUILD": 'a(srcs = ["//k/csrc/gemm:dsv3_fused_a_gemm.cu", "//k/csrc/moe:dsv3_router_gemm_entry.cu"])\n',
+         "csrc/gemm/BUILD.bazel": 'a(srcs = [":dsv3_fused_a_gemm.cu"])\n'},
+        ["BUILD:1 dsv3_fused_a_gemm report", "csrc/gemm/BUILD.bazel:1 dsv3_fused_a_gemm report"]),
+    "commands that run in another folder": (
+        {"a.sh": "cd sgl-kernel\npytest tests/test_dsv3_router_gemm.py\ncd ..\npytest tests/test_dsv3_router_gemm.py\n"
+                 "(cd sgl-kernel/tests && python3 test_dsv3_fused_a_gemm.py)\n",
+         "Makefile": "t:\n\tcd sgl-kernel && pytest tests/test_dsv3_router_gemm.py\n\tpytest tests/test_dsv3_router_gemm.py\n"
+                     "\tcd sgl-kernel && \\\n\t  pytest tests/test_dsv3_router_gemm.py\n",
+         "Dockerfile": "WORKDIR /x/sgl-kernel\nRUN pytest tests/test_dsv3_router_gemm.py\nWORKDIR /x\nRUN cd other\n"
+                       "RUN pytest tests/test_dsv3_router_gemm.py\n",
+         "ci.yml": "steps:\n- working-directory: sgl-kernel\n  run: pytest tests/test_dsv3_router_gemm.py\n"
+                   "- run: mkdir -p dir sgl-kernel && pytest tests/test_dsv3_router_gemm.py\n- run: |\n    cd sgl-kernel\n    pytest tests/test_dsv3_router_gemm.py\n"},
+        ["Dockerfile:2 dsv3_router_gemm report", "Makefile:2 dsv3_router_gemm report", "Makefile:5 dsv3_router_gemm report",
+         "a.sh:2 dsv3_router_gemm report", "a.sh:5 dsv3_fused_a_gemm report", "ci.yml:3 dsv3_router_gemm report",
+         "ci.yml:7 dsv3_router_gemm report"]),
+    "patterns stand for the files that are there": (
+        {"CMakeLists.txt": "file(GLOB A csrc/gemm/dsv3_fused*.cu)\n# dsv3_fused_a_gemm\n"},
+        ["CMakeLists.txt:2 dsv3_fused_a_gemm mention"]),
+    "a Python command in a step of a pipeline": (
+        {"Jenkinsfile": 'sh """\n  python3 -c \'import sgl_kernel; sgl_kernel.bmm_fp8(1)\'\n  it was sgl_kernel.bmm_fp8 before\n"""\n'},
+        ["Jenkinsfile:2 bmm_fp8 report", "Jenkinsfile:3 bmm_fp8 mention"]),
     # documentation
     "owners in documentation": (
         {"a.md": "flashinfer.bmm_fp8\nsgl_kernel.bmm_fp8\nx::bmm_fp8\n::bmm_fp8\nsgl_kernel_jit.dsv3_router_gemm\n"
