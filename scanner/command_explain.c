@@ -83,13 +83,19 @@ int command_explain(int argc, char **argv) {
   char *text = join(argc - optind, argv + optind);
   struct explanation explanation;
   explain(catalog, text, &explanation);
+  for (size_t i = 0; i < explanation.faults_count; i++) {
+    fputs(i ? "\n----\n\n" : "", stdout);
+    explain_print_fault(&explanation.faults[i]);
+  }
+  if (explanation.faults_count && explanation.count)
+    fputs("\n----\n\n", stdout);
   if (explanation.count > IN_FULL)
     explain_list(&explanation);
   for (size_t i = 0; i < explanation.count && explanation.count <= IN_FULL; i++) {
     fputs(i ? "\n----\n\n" : "", stdout);
     explain_print(catalog, &explanation.list[i]);
   }
-  int status = explanation.count ? 0 : 1;
+  int status = explanation.count || explanation.faults_count ? 0 : 1;
   if (status)
     suggest(catalog, explanation.unknown);
   explain_free(&explanation);

@@ -21,9 +21,6 @@
   "The header of the installed kernel no longer declares the function. The kernel is newer than the code."
 #define LINKER_CAUSE "The kernel library that is linked no longer has the function."
 #define FILE_CAUSE "A build or a test names a file that was deleted together with the function."
-#define TORCH_CAUSE                                                                                                    \
-  "This symbol belongs to torch, not to the kernel package: the library was built for another torch release. Install " \
-  "the kernel wheel that is made for the installed torch, or rebuild the library."
 
 /* A row for each form of message. The name follows `before`, with or without quotes; the first row that matches at a
  * place decides, so longer texts stand before shorter ones. */
@@ -182,14 +179,6 @@ static bool add_all(struct explanation *explanation, const struct catalog *catal
   return any;
 }
 
-static bool is_torch_symbol(const char *name, size_t length) {
-  static const char *const parts[] = {"2at", "3c10", "5torch", "5caffe"};
-  bool any = false;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    any = any || memmem(name, length, parts[i], strlen(parts[i])) != NULL;
-  return any && length > 2 && memcmp(name, "_Z", 2) == 0;
-}
-
 static void keep_unknown(struct explanation *explanation, const char *name, size_t length) {
   if (!explanation->unknown && length)
     explanation->unknown = scan_format("%.*s", (int)length, name);
@@ -216,10 +205,10 @@ static void read_messages(const struct catalog *catalog, const char *text, struc
       length--;
     if (add_all(explanation, catalog, subject, name, length, message->cause))
       at = name + length - 1;
-    else if (subject == SUBJECT_MANGLED && is_torch_symbol(name, length))
-      add(explanation, NULL, subject, TORCH_CAUSE);
     else
       keep_unknown(explanation, name, length);
+    if (strncmp(message->before, "undefined ", 10) == 0)
+      explain_symbol(explanation, name, length);
   }
 }
 
@@ -239,9 +228,9 @@ static void read_names(const struct catalog *catalog, const char *text, struct e
       continue;
     }
     if (word && !add_all(explanation, catalog, SUBJECT_WORD, at, word, NULL)) {
-      if (is_torch_symbol(at, word))
-        add(explanation, NULL, SUBJECT_MANGLED, TORCH_CAUSE);
-      else if (memchr(at, '_', word))
+      if (word > 2 && memcmp(at, "_Z", 2) == 0)
+        explain_symbol(explanation, at, word);
+      if (memchr(at, '_', word))
         keep_unknown(explanation, at, word);
     }
     at += word ? word : 1;
@@ -250,9 +239,11 @@ static void read_names(const struct catalog *catalog, const char *text, struct e
 
 void explain(const struct catalog *catalog, const char *text, struct explanation *explanation) {
   *explanation = (struct explanation){0};
+  explain_faults(catalog, text, explanation);
   read_messages(catalog, text, explanation);
-  if (explanation->count == 0)
+  if (explanation->count == 0 && explanation->faults_count == 0)
     read_names(catalog, text, explanation);
+  explain_drop_consequences(explanation);
   if (!explanation->unknown && explanation->count == 0) {
     const char *start = text;
     while (*start && !word_byte(*start))
@@ -262,6 +253,9 @@ void explain(const struct catalog *catalog, const char *text, struct explanation
 }
 
 void explain_free(struct explanation *explanation) {
+  for (size_t i = 0; i < explanation->faults_count; i++)
+    free(explanation->faults[i].cause);
+  free(explanation->faults);
   free(explanation->list);
   free((void *)(uintptr_t)explanation->unknown);
 }

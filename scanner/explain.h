@@ -1,4 +1,5 @@
-/* What an error message or a name is about (explain.c); explain_print.c tells it. */
+/* What an error message or a name is about: explain.c finds names of the catalog, explain_faults.c messages about
+ * anything else; explain_print.c tells it. */
 #ifndef SGL_SCANNER_EXPLAIN_H
 #define SGL_SCANNER_EXPLAIN_H
 
@@ -17,12 +18,22 @@ enum subject {
 };
 
 struct explained {
-  const struct catalog_symbol *symbol; /* NULL: the text names a symbol of torch itself */
+  const struct catalog_symbol *symbol;
   enum subject subject;
   const char *cause; /* one or two sentences on the message; NULL: a bare name was given */
 };
 
+/* A message that is about no name of the catalog. */
+struct explained_fault {
+  const char *title;
+  char *cause; /* owned */
+  const char *remedy;
+  bool consequence; /* of a fault that the message does not say */
+};
+
 struct explanation {
+  struct explained_fault *faults; /* in the order of the text */
+  size_t faults_count;
   struct explained *list; /* in the order of the text, each symbol once */
   size_t count;
   const char *unknown; /* NULL, or the first word that may have been meant as a name; owned */
@@ -33,7 +44,14 @@ void explain_free(struct explanation *explanation);
 /* The ids that are spelt most like the word, best first: up to `most`. Returns how many. */
 size_t explain_near(const struct catalog *catalog, const char *word, const struct catalog_symbol **near, size_t most);
 
+/* explain_faults.c: adds what the text says besides names. A symbol that nothing defines and that is not in the catalog
+ * may be torch's. When all is read, what follows from another fault is dropped. */
+void explain_faults(const struct catalog *catalog, const char *text, struct explanation *explanation);
+void explain_symbol(struct explanation *explanation, const char *name, size_t length);
+void explain_drop_consequences(struct explanation *explanation);
+
 /* On standard output. */
+void explain_print_fault(const struct explained_fault *fault);
 void explain_print(const struct catalog *catalog, const struct explained *explained);
 /* The names with a line for each. */
 void explain_list(const struct explanation *explanation);

@@ -108,12 +108,14 @@ static bool rewritable(const struct catalog_symbol *symbol) {
   return false;
 }
 
+void explain_print_fault(const struct explained_fault *fault) {
+  printf("%s\n  ", fault->title);
+  report_plain(stdout, fault->cause); /* it has a word of the message */
+  printf("\n\nwhat to do\n  %s\n", fault->remedy);
+}
+
 void explain_print(const struct catalog *catalog, const struct explained *explained) {
   const struct catalog_symbol *symbol = explained->symbol;
-  if (!symbol) {
-    printf("a symbol of torch\n  %s\n", explained->cause);
-    return;
-  }
   printf("%s: %s\n", symbol->id, symbol->summary);
   if (explained->cause) {
     printf("\nwhat the message means\n  %s", explained->cause);

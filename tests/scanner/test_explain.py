@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """explain: every form of every name, the usual messages, and what is not known."""
-import re
+import ctypes, re, subprocess, tempfile
 from pathlib import Path
 from tool import contains, equal, main, run
 
@@ -74,10 +74,96 @@ def test_modules():
     equal("cannot import" in out, False)
 
 
-def test_torch_itself():
-    out = explained("ImportError: sgl_kernel/common_ops.abi3.so: undefined symbol: _ZNK3c106SymInt6sym_neERKS0_")
-    contains(out, "built for another torch release")
-    equal(NAME in out, False)
+def faults(text):
+    """The word and the beginning of the remedy of each fault that is told."""
+    return re.findall(r"^  (.*)\n\nwhat to do\n  (.*)$", explained(text), re.M)
+
+
+# Messages of public bug reports, with paths and addresses shortened: text, a part of the cause, a part of the remedy.
+FAULTS = (
+    ("ModuleNotFoundError: No module named 'sgl_kernel'", "No installed distribution provides sgl_kernel. It comes with sgl-kernel, sglang-kernel,", "pip install"),
+    ("ImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory", "libnvrtc.so.12 is the run-time compiler", "torch.version.cuda"),
+    ("libnvrtc-builtins.so.13.0: cannot open shared object file: No such file or directory", "NVRTC was found without libnvrtc-builtins.so.13.0", "one package"),
+    ("OSError: libcudart.so.12: cannot open shared object file: No such file or directory", "libcudart.so.12 is the runtime", "torch.version.cuda"),
+    ("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory", "belongs to the NVIDIA driver", "--gpus all"),
+    ("ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "pip cannot install", "apt install libnuma1"),
+    ("libcublasLt.so.12: cannot open shared object file: No such file or directory", "of one CUDA release", "torch.version.cuda"),
+    ("libtorch_cuda.so: cannot open shared object file: No such file or directory", "CUDA builds only", "CUDA build of torch"),
+    ("libc10.so: cannot open shared object file: No such file or directory", "torch's own", "import torch first"),
+    ("libfoo.so.3: cannot open shared object file: No such file or directory", "does not find libfoo.so.3 in the RUNPATH", "readelf -d"),
+    ("ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /x/common_ops.abi3.so)", "lacks GLIBCXX_3.4.32.", "libstdc++"),
+    ("/lib/libc.so.6: version `GLIBC_2.38' not found (required by a.so)", "lacks GLIBC_2.38.", "glibc cannot be exchanged"),
+    ("a.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb", "strings of the old C++ ABI", "made for this torch"),
+    ("a.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb", "strings of the C++11 ABI", "made for this torch"),
+    ("ImportError: sgl_kernel/common_ops.abi3.so: undefined symbol: _ZNK3c106SymInt6sym_neERKS0_", "built for another torch release", "made for this torch"),
+    ("undefined symbol: c10::SymInt::sym_ne(c10::SymInt const&) const", "c10::SymInt::sym_ne belongs to torch", "made for this torch"),
+    ("undefined symbol: _ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_jb", "built for another torch release", "made for this torch"),
+    ("a.so: undefined symbol: aoti_torch_call_dispatcher", "stable ABI", "upgrade torch"),
+    ("libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "__nvJitLinkComplete_12_4 joins two CUDA libraries", "torch.version.cuda"),
+    ("libtvm_ffi_x.so: undefined symbol: TVMFFIErrorSetRaisedFromCStr", "of tvm-ffi", "apache-tvm-ffi"),
+    ("RuntimeError: Only a single TORCH_LIBRARY can be used to register the namespace sgl_kernel; please put", "define the same operator namespace", "FRAGMENT"),
+    ("RuntimeError: sgl_kernel::topk_softmax() expected at most 4 argument(s) but received 6 argument(s).", "another platform's package", "sgl-migrate explain NAME"),
+    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "neither machine code nor PTX", "JIT kernels"),
+    ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX was compiled with an unsupported toolchain.", "newer CUDA than the driver", "upgrade the driver"),
+    ("CUDA driver version is insufficient for CUDA runtime version", "driver is older", "upgrade the driver"),
+    ("CUDA error: operation not permitted when stream is capturing", "loads a kernel for the first time", "before the capture"),
+    ("/bin/sh: 1: nvcc: not found", "wants nvcc", "devel image"),
+    ("/usr/bin/ld: cannot find -lcudart: No such file or directory", "pip's CUDA packages have lib", "LIBRARY_PATH"),
+    ("math_functions.h(627): error: exception specification is incompatible with that of previous function \"rsqrt\" (declared at line 206)", "glibc 2.41", "toolkit"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "CPU build", "CUDA index"),
+)
+
+
+def test_faults():
+    for text, cause, remedy in FAULTS:
+        have = faults(text)
+        equal((text, len(have)), (text, 1))
+        contains(have[0][0], cause)
+        contains(have[0][1], remedy)
+        equal("removed" in explained(text), False)
+
+
+def test_the_first_cause_is_told_and_not_what_follows_from_it():
+    critical = "[sgl_kernel] CRITICAL: Could not load any common_ops library!\n\nError details from previous import attempts:\n"
+    last = "- ModuleNotFoundError: No module named 'common_ops'\n"
+    numa = "- ImportError: libnuma.so.1: cannot open shared object file: No such file or directory\n"
+    have = faults(critical + numa + last)
+    equal(len(have), 1)
+    contains(have[0][0], "libnuma.so.1")
+    have = explained(critical + f"- ImportError: /x/common_ops.abi3.so: undefined symbol: {MANGLED}\n" + last)
+    equal(("compiled part" in have, "compiled against an older kernel" in have), (False, True))
+    equal(len(faults(critical + last)), 1)
+    contains(faults(critical + last)[0][0], "did not load")
+    have = faults("libcudart.so.12: cannot open shared object file: x\nCUDA driver version is insufficient for CUDA runtime version")
+    equal([cause.split()[0] for cause, _ in have], ["libcudart.so.12", "The"])
+
+
+def test_messages_of_this_loader():
+    """As this machine's own C library words them."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        needed, short, text = folder / "libneeded.so.7", folder / "short.so", folder / "text.so"
+        def compile(*args, source=""):
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", *args], input=source.encode(), check=True)
+        compile("-o", needed, "-Wl,-soname,libneeded.so.7", source="int f(void) { return 1; }")
+        compile("-o", folder / "user.so", "-x", "none", needed, source="int f(void); int g(void) { return f(); }")
+        compile("-o", folder / "torch.so", "-Wl,-z,now", source="void _ZN2at6detail1fEv(void); void g(void) { _ZN2at6detail1fEv(); }")
+        needed.unlink()
+        short.write_bytes(b"\x7fELF")
+        text.write_text("version https://git-lfs.github.com/spec/v1\n" * 20)
+        wide = bytearray((folder / "user.so").read_bytes())
+        wide[4] = 1  # ELFCLASS32
+        (folder / "wide.so").write_bytes(wide)
+        for file, cause in (("user.so", "does not find libneeded.so.7"), ("short.so", "short.so is cut off"), ("text.so", "text.so is no library"),
+                            ("wide.so", "another word size"), ("torch.so", "_ZN2at6detail1fEv belongs to torch")):
+            try:
+                ctypes.CDLL(str(folder / file))
+                message = "was loaded"
+            except OSError as e:
+                message = str(e)
+            have = faults(message)
+            equal((message, len(have)), (message, 1))
+            contains(have[0][0], cause)
 
 
 def test_before_and_after():
