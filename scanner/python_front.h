@@ -384,7 +384,8 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file);
 
 /* --- python_candidate.c ------------------------------------------------------------------------------------------- */
 
-/* May the file have a finding? For files that the prefilter has seen, after the index. */
+/* May the file have a finding? For files that the prefilter has seen, after the index. Always true for what a fix has
+ * written: that has to parse, whatever is in it. */
 bool py_candidate(const struct scan *scan, const struct source_file *file);
 
 /* --- one text under analysis -------------------------------------------------------------------------------------- */

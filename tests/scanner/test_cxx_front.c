@@ -33,6 +33,7 @@ static const char *find(const char *kernel, const struct text *texts) {
         .full_path = (char *)(uintptr_t)texts[count].path,
         .language = walk_language(texts[count].path),
         .bytes = (const uint8_t *)texts[count].bytes,
+        .first_bytes = (const uint8_t *)texts[count].bytes,
         .size = texts[count].size ? texts[count].size : strlen(texts[count].bytes),
         .hit = true,
     };

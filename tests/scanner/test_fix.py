@@ -308,11 +308,16 @@ def test_unsafe_does_what_safe_does_too():
 
 # --- --interactive -----------------------------------------------------------------------------------------------------
 
+def interruptible():
+    """Whoever runs the tests in the background may have had interrupts ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     def __init__(self, tree, *args, environment=None):
         self.end, end = pty.openpty()
         self.process = subprocess.Popen([TOOL, "fix", "--interactive", *ARGS, *args], cwd=tree.path, stdin=end, stdout=end, stderr=end,
-                                        start_new_session=True, env={**os.environ, "TERM": "dumb", **(environment or {})})
+                                        start_new_session=True, preexec_fn=interruptible, env={**os.environ, "TERM": "dumb", **(environment or {})})
         os.close(end)
         self.text = ""
 

@@ -102,21 +102,21 @@ static void reasons(void) {
   open_rules("0.4.6", "0.5.23");
   check_why("dsv3_router_gemm", false,
             "sglang.kernels.ops.gemm.tiny_gemm.tiny_gemm_bf16 replaces it, but: out is the third positional argument "
-            "and out_dtype is keyword-only; ask can_use_tiny_gemm(n, k, max_m=16) first.");
+            "and out_dtype is keyword-only; ask can_use_tiny_gemm(n, k, max_m=16) first");
   check_why("silu_and_mul", false,
             "sglang.kernels.ops.activation.activation.silu_and_mul replaces it, but is not known to take the same "
             "calls: compare them and change it by hand");
   check_why("merge_state", false,
-            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters.");
+            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters");
   check_why("top_k_mask_logits", false,
             "flashinfer.sampling.top_k_mask_logits is the nearest: compare the calls and change it by hand");
-  check_why("moe_sum", false, "there is no replacement: a JIT kernel is proposed.");
+  check_why("moe_sum", false, "there is no replacement: a JIT kernel is proposed");
   check_why("downcast_fp8", false, "the chosen sglang release has no replacement for it");
   check_why("dsv3_router_gemm", true, "sglang has no C++ replacement; --to jit has one for some functions");
   rules_free(&scan);
   open_rules("0.4.6", NULL);
   check_why("merge_state", false,
-            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters.");
+            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters");
   check_why("silu_and_mul", false, "sgl_kernel_jit has no kernel for it");
   check_why("merge_state", true, "sgl_kernel_jit has no kernel for it");
   rules_free(&scan);
