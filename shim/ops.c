@@ -109,9 +109,12 @@ static torch_boxed *const meta[SERVE_COUNT] = {
  * three bytes. */
 #define TORCH_ABI_2_10 UINT64_C(0x020a000000000000)
 
+/* What torch tells the library that defines the same operator after us. */
+#define PLACE "libsgl_kernel_compat.so, which finds a library that has the operator when that is loaded first"
+
 static bool add_kernel(const struct torch_abi *torch, const char *space, const char *key, const char *name,
                        torch_boxed *boxed, void **library) {
-  if (torch->library_init_impl(space, key, __FILE__, __LINE__, library) != 0) {
+  if (torch->library_init_impl(space, key, PLACE, __LINE__, library) != 0) {
     *library = NULL;
     return false;
   }
@@ -132,7 +135,7 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum spa
                                          char *message, size_t message_size) {
   const char *name = serve_name(kernel), *in = spaces[space].name;
   void *library = NULL;
-  if (torch->library_init_fragment(in, __FILE__, __LINE__, &library) != 0) {
+  if (torch->library_init_fragment(in, PLACE, __LINE__, &library) != 0) {
     snprintf(message, message_size, "torch cannot extend the namespace %s%s", in, torch_abi_what(torch).text);
     return SGL_COMPAT_ERROR_REGISTRATION;
   }

@@ -284,6 +284,11 @@ def test_dead_operators():
         raises(RuntimeError, "store_kv_cache is gone", op, *[torch.ones(2, device=device) for _ in range(5)])
     with mock.patch("torch._subclasses.fake_tensor.log"):
         raises(Exception, "store_kv_cache is gone", torch.compile(lambda *a: op(*a), fullgraph=True, backend="eager"), *many)
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x.relu()
+
+    assert torch.export.export(Model(), (torch.ones(1),)).run_decompositions()  # goes through the namespace
     for name in ("moe_fused_gate", "dsv3_fused_a_gemm", "bmm_fp8"):  # old code has fake kernels of its own
         assert eval(f"torch.ops.sgl_kernel.{name}").default._schema.name == f"sgl_kernel::{name}"
         torch.library.register_fake(f"sgl_kernel::{name}")(lambda *args: None)

@@ -1,6 +1,7 @@
 """torch.ops.sgl_kernel.NAME for the deleted operators: the C library registers and serves what this project has, and they
-warn from here; the others exist too, and their call is an error with advice. Guards by hasattr do not find those."""
-import atexit, ctypes, sys
+warn from here; the others exist too, and their call is an error with advice. Guards by hasattr do not find those, and may
+define them."""
+import atexit, ctypes, sys, threading
 
 from sgl_kernel_compat import _answers, _policy, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
@@ -45,7 +46,6 @@ def _hook(warning, user):
 
 
 _hooked = False
-_tombstones = None  # the torch.library.Library that keeps them
 
 
 def _serve(name):
@@ -62,42 +62,66 @@ def _serve(name):
 
 
 _dead: dict = {}  # name -> the text of its error
+_kept: dict = {}  # name -> the torch.library.Library that keeps the dead operator; without it there is none
+_lock = threading.RLock()  # of a dead operator's change from kept to handed out, or to not there
+# Torch tells this place to who defines a dead operator himself.
+_PLACE = "sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_STAGE has its NAME=silent"
+_library = compile("torch.library.Library(PACKAGE, 'FRAGMENT')", _PLACE, "eval")
 
 
 def _bury(name, why):
-    """Register an operator whose call is an error, on all devices. It has no kernel of the meta device, so that
-    torch.library.register_fake takes it, as it took the old one."""
-    global _tombstones
+    """Register an operator whose call is an error."""
     import torch
 
-    if _tombstones is None:
-        _tombstones = torch.library.Library(PACKAGE, "FRAGMENT")
+    if not _dead:
         _hide(getattr(torch.ops, PACKAGE))
-    text = _answers.gone_text(f"torch.ops.{PACKAGE}.{name}", OPERATORS[name], cause=why)
+    _dead[name] = _answers.gone_text(f"torch.ops.{PACKAGE}.{name}", OPERATORS[name], cause=why)
+    _define(name)
+
+
+def _define(name):
+    """On all devices but the meta device, so that torch.library.register_fake takes the operator, as it took the old one."""
+    import torch
 
     def gone(*args, **kwargs):
-        raise RuntimeError(text)
+        raise RuntimeError(_dead[name])
 
-    _tombstones.define(OPERATORS[name]["schema"])
-    _tombstones.impl(name, gone, "CompositeExplicitAutograd")
-    _dead[name] = text
+    library = eval(_library, {"torch": torch, "PACKAGE": PACKAGE})
+    library.define(OPERATORS[name]["schema"])
+    library.impl(name, gone, "CompositeExplicitAutograd")
+    _kept[name] = library
 
 
 def _hide(namespace):
     """Code that says torch.ops.sgl_kernel.NAME gets the dead operator, and its call has the advice. hasattr and getattr,
-    which ask whether there is one, get an AttributeError."""
+    which ask whether there is one, get an AttributeError, and from then on it is true: who asked may define it himself,
+    also in C++. A dead operator that has been handed out stays, since torch may not take it back."""
     kind = type(namespace)
-    operators = {}
+    handed_out = {}
 
     def __getattr__(self, name):
         if name not in _dead:
             return kind.__getattr__(self, name)
-        if not _answers.is_written(sys._getframe().f_back):
+        written = _answers.is_written(sys._getframe().f_back)
+        with _lock:
+            if name not in handed_out:
+                if not written:
+                    _kept.pop(name, None)
+                if name not in _kept:
+                    try:
+                        return kind.__getattr__(self, name)  # somebody's own; torch keeps it for the next time
+                    except AttributeError:
+                        pass
+                if written:
+                    if name not in _kept:
+                        _define(name)
+                    handed_out[name] = kind.__getattr__(self, name)
+                    # torch keeps it in both: for hasattr too, and torch.export asks for each of a list.
+                    vars(self).pop(name, None)
+                    getattr(self, "_dir", [name]).remove(name)
+        if not written:
             raise SglKernelAttributeError(_dead[name])
-        if name not in operators:
-            operators[name] = kind.__getattr__(self, name)
-            vars(self).pop(name, None)  # torch keeps it there, for hasattr too
-        return operators[name]
+        return handed_out[name]
 
     # The operators of the namespace take their module from it.
     namespace.__class__ = type(kind.__name__, (kind,), {"__getattr__": __getattr__, "__module__": kind.__module__})
