@@ -255,6 +255,7 @@ void command_run(struct session *session) {
     session->scans[i] = (struct scan){.catalog = session->catalog,
                                       .root = choice->paths[i],
                                       .settings = &session->settings[i],
+                                      .use_cache = session->cache,
                                       .shard = session->shard,
                                       .shards = session->shards};
     if (!scan_walk(&session->scans[i], session->scans, i, choice->threads, progress, message, sizeof message))

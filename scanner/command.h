@@ -63,6 +63,7 @@ struct session {
   struct settings *settings;         /* one a path */
   const char *baseline;              /* what the settings say; NULL: nothing */
   struct choice choice;              /* with what the settings say */
+  bool cache;                        /* results of an earlier scan may serve, set before command_run */
   unsigned shard, shards;            /* the part that is analysed, set before command_run; 0: the whole */
 };
 /* Reads the catalog and the settings. no_baseline: why their baseline does not count; NULL when it does. */

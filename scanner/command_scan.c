@@ -16,7 +16,8 @@ static const char help_scan_options[] =
     "  --baseline FILE    accept the uses that this file lists; others count, and entries without a use are an error\n"
     "  --write-baseline FILE\n"
     "                     accept all live uses that are there now, and write that file\n"
-    "  --shard I/N        only the files of part I of N; sgl-migrate merge joins the SARIF logs of all N\n";
+    "  --shard I/N        only the files of part I of N; sgl-migrate merge joins the SARIF logs of all N\n"
+    "  --no-cache         read and analyse every file, also those that an earlier scan of the tree knows\n";
 
 static const struct format {
   const char *name;
@@ -38,6 +39,7 @@ struct wishes {
   const struct format *format;
   const char *baseline, *write_baseline; /* NULL: not given */
   unsigned shard, shards;                /* 0: the whole */
+  bool no_cache;
 };
 
 static void parse_shard(const char *text, struct wishes *wishes) {
@@ -49,13 +51,14 @@ static void parse_shard(const char *text, struct wishes *wishes) {
 }
 
 static void parse(int argc, char **argv, struct choice *choice, struct wishes *wishes) {
-  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_BASELINE, OPTION_WRITE_BASELINE, OPTION_SHARD };
+  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_BASELINE, OPTION_WRITE_BASELINE, OPTION_SHARD, OPTION_NO_CACHE };
   static const struct option options[] = {
       COMMAND_OPTIONS,
       {"format", required_argument, NULL, OPTION_FORMAT},
       {"baseline", required_argument, NULL, OPTION_BASELINE},
       {"write-baseline", required_argument, NULL, OPTION_WRITE_BASELINE},
       {"shard", required_argument, NULL, OPTION_SHARD},
+      {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
       {NULL, 0, NULL, 0},
   };
   int option;
@@ -74,6 +77,9 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
       break;
     case OPTION_SHARD:
       parse_shard(optarg, wishes);
+      break;
+    case OPTION_NO_CACHE:
+      wishes->no_cache = true;
       break;
     case 'h':
       command_help(help_start, help_scan_options);
@@ -117,6 +123,8 @@ int command_scan(int argc, char **argv) {
   const char *baseline_path = wishes.baseline ? wishes.baseline : session.baseline;
   if (baseline_path)
     command_read_baseline(baseline_path, &baseline);
+  /* A catalog of the user's may change from scan to scan, a part does not know the whole. */
+  session.cache = !wishes.no_cache && !wishes.shards && session.catalog == &catalog_builtin;
   session.shard = wishes.shard;
   session.shards = wishes.shards;
   command_run(&session);

@@ -1,4 +1,5 @@
 #include "scanner/load.h"
+#include "scanner/cache.h"
 #include "scanner/crew.h"
 #include "scanner/prefilter.h"
 
@@ -32,6 +33,14 @@ void load_drop(struct source_file *file) {
   free((void *)(uintptr_t)file->bytes);
   file->bytes = file->first_bytes = NULL;
   file->size = 0;
+}
+
+struct file_id file_id_of(const struct stat *status) {
+  return (struct file_id){.size = (uint64_t)status->st_size,
+                          .inode = (uint64_t)status->st_ino,
+                          .device = (uint64_t)status->st_dev,
+                          .mtime = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec,
+                          .ctime = (int64_t)status->st_ctim.tv_sec * 1000000000 + status->st_ctim.tv_nsec};
 }
 
 /* Up to `limit` bytes into the buffer; the file may be longer or shorter than its size says. -1 with errno set. */
@@ -69,6 +78,7 @@ static ssize_t read_file(struct source_file *file, struct buffer *buffer) {
   } else if (!S_ISREG(status.st_mode)) {
     result_coverage(&file->result, COVERAGE_NONE, "is no regular file");
   } else {
+    file->id = file_id_of(&status);
     bool large = status.st_size > (off_t)LARGEST_FILE;
     size = read_up_to(fd, buffer, (size_t)status.st_size, large ? BINARY_PROBE : LARGEST_FILE);
     large = large || size > (ssize_t)LARGEST_FILE; /* it grew */
@@ -99,6 +109,21 @@ void load_bytes(struct source_file *file) {
   free(buffer.bytes);
 }
 
+struct loader {
+  struct prefilter *prefilter;
+  const struct cache *cache; /* NULL: none */
+  struct source_file **files;
+  size_t count, capacity, next;
+  bool complete; /* the walk has ended */
+  pthread_mutex_t mutex;
+  pthread_cond_t more;
+  unsigned workers;
+  atomic_uint numbers;
+  atomic_size_t found, done;
+  struct progress *progress;
+  pthread_t *threads;
+};
+
 static bool has_utf16_mark(const uint8_t *bytes, size_t size) {
   return size >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff));
 }
@@ -113,8 +138,8 @@ static bool python_script(const struct source_file *file, const uint8_t *bytes, 
   return memmem(bytes, end ? (size_t)(end - bytes) : size, "python", 6) != NULL;
 }
 
-static void load(struct prefilter *prefilter, unsigned worker, struct buffer *buffer, struct source_file *file) {
-  if (file->language == LANGUAGE_NONE)
+static void load(struct loader *loader, unsigned worker, struct buffer *buffer, struct source_file *file) {
+  if (file->language == LANGUAGE_NONE || (loader->cache && cache_known(loader->cache, file) && file->seen == 0))
     return;
   ssize_t got = read_file(file, buffer);
   if (got <= 0)
@@ -127,7 +152,7 @@ static void load(struct prefilter *prefilter, unsigned worker, struct buffer *bu
     for (size_t i = 0; i < size; i++)
       if (bytes[i])
         bytes[plain++] = bytes[i];
-    if (prefilter_look(prefilter, worker, bytes, plain))
+    if (prefilter_look(loader->prefilter, worker, bytes, plain))
       result_coverage(&file->result, COVERAGE_NONE, "UTF-16 text that has a name of the catalog; convert it to UTF-8");
     return;
   }
@@ -137,27 +162,15 @@ static void load(struct prefilter *prefilter, unsigned worker, struct buffer *bu
   }
   if (file->language == LANGUAGE_TEXT && python_script(file, bytes, size))
     file->language = LANGUAGE_PYTHON;
-  file->seen = (uint8_t)prefilter_look(prefilter, worker, bytes, size);
+  file->seen = (uint8_t)prefilter_look(loader->prefilter, worker, bytes, size);
   file->hit = file->seen != 0;
+  if (loader->cache && (file->hit || file->language == LANGUAGE_CXX))
+    file->hash = cache_hash(bytes, size);
   if (file->hit)
     keep(file, buffer, size);
 }
 
 /* --- the queue ---------------------------------------------------------------------------------------------------- */
-
-struct loader {
-  struct prefilter *prefilter;
-  struct source_file **files;
-  size_t count, capacity, next;
-  bool complete; /* the walk has ended */
-  pthread_mutex_t mutex;
-  pthread_cond_t more;
-  unsigned workers;
-  atomic_uint numbers;
-  atomic_size_t found, done;
-  struct progress *progress;
-  pthread_t *threads;
-};
 
 static void *worker_run(void *argument) {
   struct loader *loader = argument;
@@ -175,16 +188,16 @@ static void *worker_run(void *argument) {
     if (count == 0)
       break;
     for (size_t i = 0; i < count; i++)
-      load(loader->prefilter, number, &buffer, batch[i]);
+      load(loader, number, &buffer, batch[i]);
     atomic_fetch_add(&loader->done, count);
   }
   free(buffer.bytes);
   return NULL;
 }
 
-struct loader *loader_start(const struct catalog *catalog, unsigned threads, bool progress) {
+struct loader *loader_start(const struct scan *scan, unsigned threads, bool progress) {
   struct loader *loader = scan_alloc(NULL, sizeof *loader);
-  *loader = (struct loader){.prefilter = prefilter_new(catalog, threads), .capacity = 4096};
+  *loader = (struct loader){.prefilter = prefilter_new(scan->catalog, threads), .cache = scan->cache, .capacity = 4096};
   loader->files = scan_alloc(NULL, loader->capacity * sizeof(struct source_file *));
   loader->threads = scan_alloc(NULL, threads * sizeof *loader->threads);
   pthread_mutex_init(&loader->mutex, NULL);

@@ -6,7 +6,7 @@
 
 struct loader;
 /* Starts `threads` - 1 workers; the caller's thread is the last one, in loader_finish. */
-struct loader *loader_start(const struct catalog *catalog, unsigned threads, bool progress);
+struct loader *loader_start(const struct scan *scan, unsigned threads, bool progress);
 /* For walk_root: the file must stay where it is until loader_finish has returned. */
 void loader_add(void *loader, struct source_file *file);
 /* All files that were added are read: bytes, seen and hit of each, or in its result why not. */

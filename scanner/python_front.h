@@ -379,6 +379,10 @@ struct py_export {
 bool py_index_name(const struct scan *scan, const void *text, size_t length);
 /* The export of `name` by the module that `module` means in file `path`; NULL when no module of the tree has it. */
 const struct py_export *py_index_find(const struct scan *scan, const char *path, const char *module, const char *name);
+/* All exports, sorted by name and file. */
+void python_index_visit(const struct scan *scan,
+                        void (*visit)(void *user, const struct source_file *file, const struct py_export *export),
+                        void *user);
 /* Does the file have the name of any that leads on? */
 bool py_index_exported(const struct scan *scan, const struct source_file *file);
 

@@ -1,5 +1,6 @@
 /* What one look over the whole tree gives: the names that any rule asks for, and which module binds the package to
  * which name, so that an alias can be followed one step across files (case contract, Python rule 4). */
+#include "scanner/cache.h"
 #include "scanner/crew.h"
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
@@ -181,10 +182,29 @@ struct collection {
   struct python_index *found; /* one a worker: arena and exports */
 };
 
-static void collect(void *user, unsigned worker, size_t file) {
+struct taker {
+  struct python_index *found;
+  uint32_t file;
+};
+
+static void take(void *user, const struct py_export *export) {
+  struct taker *taker = user;
+  struct python_index *found = taker->found;
+  PY_GROW(found->exports, found->exports_count, found->exports_capacity);
+  found->exports[found->exports_count] = *export;
+  found->exports[found->exports_count++].file = taker->file;
+}
+
+static void collect(void *user, unsigned worker, size_t number) {
   struct collection *collection = user;
-  if (may_export(collection->scan->python_index, &collection->scan->files[file]))
-    collect_exports(collection->scan, &collection->found[worker], (uint32_t)file);
+  struct scan *scan = collection->scan;
+  struct source_file *file = &scan->files[number];
+  struct taker taker = {&collection->found[worker], (uint32_t)number};
+  if (!may_export(scan->python_index, file))
+    return;
+  file->exported = true;
+  if (!scan->cache || !cache_exports(scan->cache, file, take, &taker))
+    collect_exports(scan, taker.found, taker.file);
 }
 
 void python_index_build(struct scan *scan, unsigned threads) {
@@ -221,6 +241,14 @@ void python_index_free(struct scan *scan) {
   free(index->exports);
   free(index);
   scan->python_index = NULL;
+}
+
+void python_index_visit(const struct scan *scan,
+                        void (*visit)(void *user, const struct source_file *file, const struct py_export *export),
+                        void *user) {
+  const struct python_index *index = scan->python_index;
+  for (size_t i = 0; i < index->exports_count; i++)
+    visit(user, &scan->files[index->exports[i].file], &index->exports[i]);
 }
 
 bool py_index_exported(const struct scan *scan, const struct source_file *file) {

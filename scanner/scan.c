@@ -1,4 +1,5 @@
 /* One run over one root: walk, read, prefilter, index, analyse with worker threads, sort. */
+#include "scanner/cache.h"
 #include "scanner/crew.h"
 #include "scanner/ignore.h"
 #include "scanner/load.h"
@@ -75,7 +76,7 @@ static void analyse(void *user, unsigned worker, size_t index) {
   (void)worker;
   struct run *run = user;
   struct source_file *file = &run->scan->files[index];
-  if (file->hit && !file->elsewhere)
+  if (file->hit && !file->elsewhere && !file->cached)
     scan_analyse(run->scan, file, &file->result);
   atomic_fetch_add(&run->done, 1);
 }
@@ -113,7 +114,10 @@ static void drop_files_of(struct scan *scan, const struct scan *earlier) {
 
 bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,
                char *message, size_t message_size) {
-  struct loader *loader = loader_start(scan->catalog, threads, progress);
+  char *real = scan->use_cache ? realpath(scan->root, NULL) : NULL;
+  scan->cache = real ? cache_open(real) : NULL;
+  free(real);
+  struct loader *loader = loader_start(scan, threads, progress);
   struct walk walk = {.scan = scan, .each = loader_add, .user = loader};
   bool there = walk_root(&walk, message, message_size);
   loader_finish(loader);
@@ -151,17 +155,24 @@ static void take_shard(struct scan *scan) {
 void scan_run(struct scan *scan, unsigned threads, bool progress) {
   struct run run = {.scan = scan, .count = scan->files_count};
   rules_build(scan);
-  bool cxx_hit = false;
-  for (size_t i = 0; i < scan->files_count; i++)
-    cxx_hit = cxx_hit || (scan->files[i].language == LANGUAGE_CXX && scan->files[i].hit);
-  if (cxx_hit)
-    crew_run(load_again, &run, scan->files_count, threads);
   struct progress *shown = progress ? progress_start("analysed", &run.done, &run.count) : NULL;
+  if (scan->cache)
+    cache_options(scan->cache, &scan->options);
   python_index_build(scan, threads);
-  cxx_index_build(scan, threads);
+  if (scan->cache)
+    cache_restore(scan->cache, scan);
+  bool cxx = false;
+  for (size_t i = 0; i < scan->files_count; i++)
+    cxx = cxx || (scan->files[i].language == LANGUAGE_CXX && scan->files[i].hit && !scan->files[i].cached);
+  if (cxx) {
+    crew_run(load_again, &run, scan->files_count, threads);
+    cxx_index_build(scan, threads);
+  }
   if (scan->shards)
     take_shard(scan);
   crew_run(analyse, &run, scan->files_count, threads);
+  if (scan->cache)
+    cache_save(scan->cache, scan);
   progress_stop(shown);
 }
 
@@ -170,6 +181,7 @@ void scan_close(struct scan *scan) {
     python_index_free(scan);
   if (scan->cxx_index)
     cxx_index_free(scan);
+  cache_close(scan->cache);
   rules_free(scan);
   for (size_t i = 0; i < scan->files_count; i++)
     scan_free_file(&scan->files[i]);

@@ -5,6 +5,7 @@
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
  *   crew.c            worker threads, progress on a terminal
  *   walk.c, load.c    which files belong to the tree; reading them
+ *   cache*.c          results of an earlier scan that still hold
  *   pins*.c           requirement pins: the defaults of --kernel and --to (pins.h)
  *   prefilter.c       which files can contain a catalog name at all (Hyperscan over the bytes)
  *   python_*.c        the Python front: tree-sitter, scopes, bindings, import rewriting, notebooks
@@ -94,6 +95,14 @@ struct result {
   size_t ignores_count;
 };
 
+/* What tells that a file is the same as in an earlier scan; all 0: not known. */
+struct file_id {
+  uint64_t size, inode, device;
+  int64_t mtime, ctime; /* ns */
+};
+struct stat;
+struct file_id file_id_of(const struct stat *status); /* load.c */
+
 /* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its
  * index needs the macros of the whole tree). Of other files bytes is NULL and size 0. */
 struct source_file {
@@ -105,6 +114,10 @@ struct source_file {
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
   bool hit;                   /* the prefilter saw something of the catalog in it */
   uint8_t seen;               /* and what: SEEN_ bits of prefilter.h */
+  struct file_id id;          /* only with a cache: */
+  uint64_t hash;              /* of the bytes, of files with a hit and of all C++ files */
+  bool cached;                /* the result is that of an earlier scan */
+  bool exported;              /* the Python index looked for exports in it */
   bool elsewhere;             /* belongs to another shard: the indexes see it, it is not analysed and not counted */
   struct result result;
 };
@@ -131,6 +144,7 @@ enum exit_status {
   EXIT_STALE = 32,       /* an entry of the baseline, or an ignore comment, that stands for nothing (any more) */
 };
 
+struct cache;
 struct rules;
 struct python_index;
 struct cxx_index;
@@ -140,6 +154,8 @@ struct cxx_index;
 struct scan {
   const struct catalog *catalog;
   struct options options;
+  bool use_cache;                  /* of an earlier scan's results (cache.h) */
+  struct cache *cache;             /* NULL: none */
   unsigned shard, shards;          /* analyse only 2 of 8; 0: all */
   const struct settings *settings; /* of the root (settings.h); NULL: none */
   const char *root;                /* as given on the command line: a folder or a file */
