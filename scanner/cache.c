@@ -1,12 +1,14 @@
 /* What is known of the files of a root, and when it still holds.
  *
- * A file of the same size, times and inode has the same content; one that was changed within two seconds of a scan is
- * not known to the next, since a change after that may have left the same times. Results go by content, not by times,
- * and hold only for the same program, options and world: what a front knows from other files. The world of Python is
- * the list of paths and the exports of all modules; that of C++ the content of all C++ files, and no compile database;
- * of texts nothing. Results that depend on the date (ignore comments) are not kept. */
+ * A file without a name of the catalog is not read again while its size, times and inode are the same; one that was
+ * changed within two seconds of a scan is read by the next, since a change after that may have left the same times.
+ * All others are read: their results go by content, and hold only for the same program, libclang, options and world,
+ * which is what a front knows from other files. The world of Python is the list of paths and the exports of all
+ * modules; that of C++ the content of all C++ files, and no compile database; that of texts nothing. Results that
+ * depend on the date (ignore comments) are not kept. */
 #include "scanner/cache.h"
 #include "scanner/cxx_database.h"
+#include "scanner/cxx_front.h"
 #include "scanner/load.h"
 #include "scanner/python_front.h"
 
@@ -31,15 +33,16 @@ struct known_result {
   bool exported;
 };
 
+/* Without a hit. */
 struct known_file {
   const char *path;
-  uint8_t language, seen;
+  uint8_t language;
   struct file_id id;
   uint64_t hash;
 };
 
 struct cache {
-  char *real_root;
+  char *real_root, *clang;
   struct file_id program;
   int64_t started; /* of the scan, ns */
   uint8_t *bytes;
@@ -134,7 +137,7 @@ static bool parse(struct cache *cache) {
   struct reader reader = {.bytes = cache->bytes, .size = cache->size}, *r = &reader;
   struct file_id program = get_id(r);
   if (!same_id(&program, &cache->program) || strcmp(get_text(r), SGL_VERSION) != 0 ||
-      strcmp(get_text(r), cache->real_root) != 0)
+      strcmp(get_text(r), cache->clang) != 0 || strcmp(get_text(r), cache->real_root) != 0)
     return false;
   cache->files_count = get_count(r, 54);
   cache->files = scan_alloc(NULL, cache->files_count * sizeof *cache->files);
@@ -142,7 +145,6 @@ static bool parse(struct cache *cache) {
     struct known_file *file = &cache->files[i];
     file->path = get_text(r);
     file->language = (uint8_t)get(r, 1);
-    file->seen = (uint8_t)get(r, 1);
     file->id = get_id(r);
     file->hash = get(r, 8);
     r->bad = r->bad || file->language > LANGUAGE_TEXT || (i && strcmp(file[-1].path, file->path) >= 0);
@@ -172,11 +174,12 @@ static bool parse(struct cache *cache) {
 struct cache *cache_open(const char *real_root) {
   struct stat status;
   struct timespec now;
-  if (stat("/proc/self/exe", &status) != 0 || !cache_file_possible())
+  if (stat("/proc/self/exe", &status) != 0)
     return NULL;
   clock_gettime(CLOCK_REALTIME, &now);
   struct cache *cache = scan_alloc(NULL, sizeof *cache);
-  *cache = (struct cache){.real_root = scan_format("%s", real_root), .program = file_id_of(&status)};
+  *cache = (struct cache){.real_root = scan_format("%s", real_root), .clang = cxx_ast_version()};
+  cache->program = file_id_of(&status);
   cache->started = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
   cache->bytes = cache_file_read(real_root, &cache->size);
   if (cache->bytes && !parse(cache)) {
@@ -194,6 +197,7 @@ void cache_close(struct cache *cache) {
   free(cache->bytes);
   free(cache->options_now);
   free(cache->real_root);
+  free(cache->clang);
   free(cache);
 }
 
@@ -235,11 +239,11 @@ bool cache_known(const struct cache *cache, struct source_file *file) {
   const struct known_file *known = find_file(cache, file->path);
   if (!known || lstat(file->full_path, &status) != 0 || !S_ISREG(status.st_mode))
     return false;
-  file->id = file_id_of(&status);
-  if (!same_id(&file->id, &known->id))
+  struct file_id id = file_id_of(&status);
+  if (!same_id(&id, &known->id))
     return false;
+  file->id = id;
   file->language = (enum language)known->language;
-  file->seen = known->seen;
   file->hash = known->hash;
   return true;
 }
@@ -331,9 +335,7 @@ void cache_restore(struct cache *cache, struct scan *scan) {
   bool holds[LANGUAGE_TEXT + 1];
   for (unsigned i = 0; i <= LANGUAGE_TEXT; i++)
     holds[i] = cache->worlds[i] == cache->worlds_now[i];
-  struct cxx_database *database = holds[LANGUAGE_CXX] ? cxx_database_open(scan) : NULL;
-  holds[LANGUAGE_CXX] = holds[LANGUAGE_CXX] && !database;
-  cxx_database_free(database);
+  holds[LANGUAGE_CXX] = holds[LANGUAGE_CXX] && !cxx_database_there(scan);
   for (size_t i = 0; i < scan->files_count; i++) {
     struct source_file *file = &scan->files[i];
     const struct known_result *known =
@@ -428,7 +430,7 @@ static void put_result(struct writer *writer, const struct scan *scan, const str
 
 static bool sure(const struct cache *cache, const struct source_file *file) {
   int64_t newest = file->id.mtime > file->id.ctime ? file->id.mtime : file->id.ctime;
-  return file->result.coverage != COVERAGE_NONE && newest != 0 && newest < cache->started - UNSURE_NS;
+  return !file->hit && file->result.coverage != COVERAGE_NONE && newest != 0 && newest < cache->started - UNSURE_NS;
 }
 
 static bool keeps(const struct source_file *file) {
@@ -462,6 +464,7 @@ void cache_save(struct cache *cache, struct scan *scan) {
   uint32_t count = 0;
   put_id(w, &cache->program);
   put_text(w, SGL_VERSION);
+  put_text(w, cache->clang);
   put_text(w, cache->real_root);
   size_t at = w->size;
   put_number(w, 0, 4);
@@ -471,7 +474,6 @@ void cache_save(struct cache *cache, struct scan *scan) {
       continue;
     put_text(w, file->path);
     put_number(w, file->language, 1);
-    put_number(w, file->seen, 1);
     put_id(w, &file->id);
     put_number(w, file->hash, 8);
     count++;

@@ -7,11 +7,11 @@
 struct cache;
 struct py_export;
 
-/* The cache of a root, empty when there is none or it is not to be trusted. NULL when no folder for it can be had. */
+/* The cache of a root, empty when there is none or it is not to be trusted. */
 struct cache *cache_open(const char *real_root);
 void cache_close(struct cache *cache);
 
-/* Is the file what it was? Then language, seen and hash are known. Safe for all workers. */
+/* Is the file what it was, and had no hit? Then it need not be read: its language and hash are set. For all workers. */
 bool cache_known(const struct cache *cache, struct source_file *file);
 /* Hash of a file's content. */
 uint64_t cache_hash(const uint8_t *bytes, size_t size);
@@ -31,7 +31,4 @@ void cache_save(struct cache *cache, struct scan *scan);
  * this user, that nobody else may write, and whose checksum is right. */
 uint8_t *cache_file_read(const char *real_root, size_t *size);
 void cache_file_write(const char *real_root, const uint8_t *bytes, size_t size);
-/* Is there a place for it? */
-bool cache_file_possible(void);
-
 #endif

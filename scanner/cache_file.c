@@ -51,13 +51,6 @@ static int open_folder(bool make) {
   return -1;
 }
 
-bool cache_file_possible(void) {
-  int folder = open_folder(true);
-  if (folder >= 0)
-    close(folder);
-  return folder >= 0;
-}
-
 static void name_of(const char *real_root, char name[64]) {
   XXH128_hash_t hash = XXH3_128bits(real_root, strlen(real_root));
   snprintf(name, 64, "%016llx%016llx.cache", (unsigned long long)hash.high64, (unsigned long long)hash.low64);

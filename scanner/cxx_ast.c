@@ -289,6 +289,13 @@ static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
   return error == CXError_Success ? translation : NULL;
 }
 
+char *cxx_ast_version(void) {
+  CXString version = clang_getClangVersion();
+  char *text = scan_format("%s", clang_getCString(version));
+  clang_disposeString(version);
+  return text;
+}
+
 void cxx_ast_resolve(struct cxx_unit *unit) {
   if (unit->parts_size > LARGEST_TEXT)
     unit->too_much = "it is too large together with its headers";

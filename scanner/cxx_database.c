@@ -38,6 +38,7 @@ struct cxx_database {
   uint32_t *slots;       /* hash table of the ways by key */
   struct entry *entries; /* sorted by file */
   size_t entries_count, entries_capacity;
+  bool looking, there; /* only whether a file is there */
 };
 
 #define SLOTS (4 * MOST_WAYS)
@@ -219,6 +220,11 @@ static void read_database(struct cxx_database *database, const char *folder, con
   char *path = scan_format("%s/" NAME, folder);
   const char *why;
   size_t size = 0;
+  if (database->looking) {
+    database->there = database->there || access(path, F_OK) == 0;
+    free(path);
+    return;
+  }
   char *bytes = read_bytes(path, &size, &why);
   free(path);
   if (why)
@@ -291,13 +297,8 @@ static int compare_entries(const void *left, const void *right) {
   return (a->way > b->way) - (a->way < b->way);
 }
 
-struct cxx_database *cxx_database_open(struct scan *scan) {
-  if (!scan->real_root)
-    return NULL; /* a tree that is in memory only */
-  struct cxx_database *database = scan_alloc(NULL, sizeof *database);
-  *database = (struct cxx_database){.scan = scan};
-  database->slots = scan_alloc(NULL, SLOTS * sizeof *database->slots);
-  memset(database->slots, 0, SLOTS * sizeof *database->slots);
+static void look_everywhere(struct cxx_database *database) {
+  const struct scan *scan = database->scan;
   look_in(database, scan->real_root, "");
   /* A part of a repository: as far up as that goes. */
   char *folder = scan_format("%s", scan->real_root), *up = scan_format("%s", "");
@@ -308,7 +309,7 @@ struct cxx_database *cxx_database_open(struct scan *scan) {
   }
   bool inside = is_repository(folder);
   strcpy(folder, scan->real_root);
-  for (unsigned i = 0; inside && i < steps && database->entries_count == 0; i++) {
+  for (unsigned i = 0; inside && i < steps && database->entries_count == 0 && !database->there; i++) {
     char *higher = scan_format("%s../", up);
     free(up);
     up = higher;
@@ -317,6 +318,22 @@ struct cxx_database *cxx_database_open(struct scan *scan) {
   }
   free(folder);
   free(up);
+}
+
+bool cxx_database_there(struct scan *scan) {
+  struct cxx_database database = {.scan = scan, .looking = true};
+  look_everywhere(&database);
+  return database.there;
+}
+
+struct cxx_database *cxx_database_open(struct scan *scan) {
+  if (!scan->real_root)
+    return NULL; /* a tree that is in memory only */
+  struct cxx_database *database = scan_alloc(NULL, sizeof *database);
+  *database = (struct cxx_database){.scan = scan};
+  database->slots = scan_alloc(NULL, SLOTS * sizeof *database->slots);
+  memset(database->slots, 0, SLOTS * sizeof *database->slots);
+  look_everywhere(database);
   if (database->entries_count == 0) {
     cxx_database_free(database);
     return NULL;

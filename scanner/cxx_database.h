@@ -25,6 +25,8 @@ struct cxx_database;
 
 /* Reads the databases at the usual places; what is wrong with one becomes a note of the scan. NULL: there is none. */
 struct cxx_database *cxx_database_open(struct scan *scan);
+/* Is there a file at one of these places? */
+bool cxx_database_there(struct scan *scan);
 void cxx_database_free(struct cxx_database *database);
 /* How the file, or a source that may include it, is compiled; returns how many of `list` were filled. */
 unsigned cxx_database_configs(const struct scan *scan, const struct cxx_database *database,

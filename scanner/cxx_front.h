@@ -285,6 +285,8 @@ void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
 
 /* cxx_ast.c: fills use.ast, or sets unit->too_much. */
 void cxx_ast_resolve(struct cxx_unit *unit);
+/* Which libclang answers; owned by the caller. */
+char *cxx_ast_version(void);
 
 /* cxx_uses.c: judges each name in code; calls that may be rewritten get use.route. */
 void cxx_uses_judge(struct cxx_unit *unit);

@@ -139,7 +139,7 @@ static bool python_script(const struct source_file *file, const uint8_t *bytes, 
 }
 
 static void load(struct loader *loader, unsigned worker, struct buffer *buffer, struct source_file *file) {
-  if (file->language == LANGUAGE_NONE || (loader->cache && cache_known(loader->cache, file) && file->seen == 0))
+  if (file->language == LANGUAGE_NONE || (loader->cache && cache_known(loader->cache, file)))
     return;
   ssize_t got = read_file(file, buffer);
   if (got <= 0)
