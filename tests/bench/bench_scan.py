@@ -100,7 +100,7 @@ def main():
     print(f"{len(paths)} files, {sum(p.stat().st_size for p in paths) / 1e6:.1f} MB, {len(words)} names, {os.cpu_count()} processors, "
           f"{rounds} rounds")
     commands = {
-        "scan": [str(build / "bin/sgl-migrate"), "scan", *CHOICE, "tree"],
+        "scan": [str(build / "bin/sgl-migrate"), "scan", "--no-cache", *CHOICE, "tree"],
         "rg": ["rg", "-l", "-w", "-f", "names", "tree"],
         "ast-grep": [str(folder / "tools/bin/ast-grep"), "run", "-l", "python", "-p", PATTERN, "tree"],
     }
