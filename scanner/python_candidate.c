@@ -243,7 +243,7 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
 }
 
 bool py_candidate(const struct scan *scan, const struct source_file *file) {
-  if (file->language != LANGUAGE_PYTHON || (file->seen & SEEN_IGNORE) || file->bytes != file->first_bytes)
+  if (file->language != LANGUAGE_PYTHON || (file->seen & SEEN_IGNORE))
     return true;
   if (!(file->seen & (SEEN_OWNER | SEEN_NAME)) && !(scan->options.sglang_release && (file->seen & SEEN_ROUTE)))
     return false;

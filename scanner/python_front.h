@@ -388,8 +388,7 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file);
 
 /* --- python_candidate.c ------------------------------------------------------------------------------------------- */
 
-/* May the file have a finding? For files that the prefilter has seen, after the index. Always true for what a fix has
- * written: that has to parse, whatever is in it. */
+/* May the file have a finding? For files that the prefilter has seen, after the index. */
 bool py_candidate(const struct scan *scan, const struct source_file *file);
 
 /* --- one text under analysis -------------------------------------------------------------------------------------- */
