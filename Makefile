@@ -89,7 +89,7 @@ endif
 LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n 1 | sed 's,/include/.*,,')
 CLANG_CFLAGS = -isystem $(LLVM)/include
 CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
-SCANNER_PKGS := libhs libgit2 jansson libcyaml
+SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive
 SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -lpthread
 CUNIT_LIBS := -l:libcunit.a

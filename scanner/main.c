@@ -11,6 +11,7 @@ static const struct {
     {"scan", "list uses of removed sgl_kernel names", command_scan},
     {"fix", "rewrite the uses that are safe to rewrite", command_fix},
     {"merge", "join SARIF logs of scan", command_merge},
+    {"audit", "say what binaries need and have, and who answers it", command_audit},
     {"explain", "explain an error message or a name", command_explain},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

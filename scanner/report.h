@@ -107,6 +107,8 @@ size_t report_character(const uint8_t *at, size_t left, uint32_t *c);
 bool report_hidden(uint32_t c);
 /* Prints text so that it cannot act on a terminal or look like two lines: what is hidden as \x1b or \u{202e}. */
 void report_plain(FILE *stream, const char *text);
+/* Is standard output a terminal that takes colour? */
+bool report_colour(void);
 /* Columns that a character takes on a terminal, when it is printed by report_plain. */
 unsigned report_width(uint32_t c);
 /* Text for XML and HTML, also inside of quotes; what XML 1.0 forbids as in report_plain. */

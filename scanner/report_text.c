@@ -14,7 +14,7 @@
 #define LINE_INDENT "    "
 #define TAB_STOP 8
 
-static bool colour_wanted(void) {
+bool report_colour(void) {
   const char *no_color = getenv("NO_COLOR");
   const char *terminal = getenv("TERM");
   return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
@@ -149,7 +149,7 @@ static void print_summary(const struct report *report) {
 }
 
 bool report_text(const struct report *report) {
-  bool colour = colour_wanted();
+  bool colour = report_colour();
   char *path = NULL;
   const struct source_file *file = NULL;
   for (struct report_walk walk = {.report = report}; report_next(&walk);) {

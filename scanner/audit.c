@@ -1,0 +1,457 @@
+/* One run of audit: which files, what each is, worker threads, the same order whatever their number. */
+#include "scanner/audit.h"
+#include "scanner/crew.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <libelf.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+struct audit_object *audit_add(struct audit_list *list, const char *path, const char *member) {
+  if (list->objects_count == list->objects_capacity) {
+    list->objects_capacity = list->objects_capacity ? 2 * list->objects_capacity : 4;
+    list->objects = scan_alloc(list->objects, list->objects_capacity * sizeof *list->objects);
+  }
+  struct audit_object *object = &list->objects[list->objects_count++];
+  *object = (struct audit_object){.path = arena_copy(&list->arena, path, strlen(path))};
+  if (member)
+    object->member = arena_copy(&list->arena, member, strlen(member));
+  return object;
+}
+
+void audit_fault(struct audit_list *list, struct audit_object *object, const char *format, ...) {
+  if (object->fault)
+    return;
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = scan_format_list(format, arguments);
+  va_end(arguments);
+  object->fault = arena_copy(&list->arena, text, strlen(text));
+  free(text);
+}
+
+void audit_add_place(struct audit_list *list, const char *path, const char *link, unsigned layer, size_t object) {
+  if (list->places_count == list->places_capacity) {
+    list->places_capacity = list->places_capacity ? 2 * list->places_capacity : 16;
+    list->places = scan_alloc(list->places, list->places_capacity * sizeof *list->places);
+  }
+  list->places[list->places_count++] =
+      (struct audit_place){.path = arena_copy(&list->arena, path, strlen(path)),
+                           .link = link ? arena_copy(&list->arena, link, strlen(link)) : NULL,
+                           .layer = layer,
+                           .object = object};
+}
+
+static void free_object(struct audit_object *object) {
+  free(object->undefined);
+  free(object->defined);
+  free(object->exported);
+  free(object->provides);
+  free(object->strings);
+  free(object->schemas);
+  free(object->code);
+}
+
+void audit_list_free(struct audit_list *list) {
+  free(list->objects);
+  free(list->places);
+  free(list->cache);
+  arena_free(&list->arena);
+}
+
+/* --- what a file is ----------------------------------------------------------------------------------------------- */
+
+static bool ends(const char *text, size_t length, const char *end) {
+  size_t size = strlen(end);
+  return length >= size && memcmp(text + length - size, end, size) == 0;
+}
+
+/* "libx.so", "libx.so.1.2" */
+static bool library_name(const char *name) {
+  const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *so = NULL;
+  for (const char *at = base; (at = strstr(at, ".so")); at += 3)
+    so = at;
+  return so && so[3 + strspn(so + 3, ".0123456789")] == '\0';
+}
+
+static bool archive_name(const char *name) {
+  static const char *const ends_list[] = {".whl", ".zip",   ".egg",    ".a",       ".tar",     ".tgz",  ".tar.gz",
+                                          ".txz", ".conda", ".tar.xz", ".tar.zst", ".tar.bz2", ".tzst", ".deb"};
+  for (size_t i = 0; i < sizeof ends_list / sizeof *ends_list; i++)
+    if (ends(name, strlen(name), ends_list[i]))
+      return true;
+  return false;
+}
+
+static bool begins(const uint8_t *bytes, size_t size, const char *magic, size_t length) {
+  return size >= length && memcmp(bytes, magic, length) == 0;
+}
+
+enum audit_kind audit_kind_of(const char *name, const uint8_t *bytes, size_t size, bool named, const char **why) {
+  if (begins(bytes, size, ELFMAG, SELFMAG))
+    return AUDIT_ELF;
+  if (begins(bytes, size, "!<arch>\n", 8))
+    return AUDIT_AR;
+  if (begins(bytes, size, "!<thin>\n", 8)) {
+    *why = "a thin archive: its members are files of their own";
+    return AUDIT_BROKEN;
+  }
+  bool packed = begins(bytes, size, "PK\x03\x04", 4) || begins(bytes, size, "PK\x05\x06", 4) ||
+                begins(bytes, size, "\x1f\x8b", 2) || begins(bytes, size, "BZh", 3) ||
+                begins(bytes, size, "\3757zXZ", 5) || begins(bytes, size, "\x28\xb5\x2f\xfd", 4) ||
+                (size >= 262 && memcmp(bytes + 257, "ustar", 5) == 0);
+  if (packed && (!named || archive_name(name)))
+    return AUDIT_ARCHIVE;
+  if (begins(bytes, size, "version https://git-lfs", 23) && (library_name(name) || archive_name(name))) {
+    *why = "a pointer of Git LFS, not the file itself";
+    return AUDIT_BROKEN;
+  }
+  /* A text of that name is a linker script. */
+  if (library_name(name) && (size == 0 || memchr(bytes, 0, size))) {
+    *why = size ? "named like a library, but it is no ELF file" : "named like a library, but it is empty";
+    return AUDIT_BROKEN;
+  }
+  if (ends(name, strlen(name), ".whl")) {
+    *why = "named like a wheel, but it is no zip file";
+    return AUDIT_BROKEN;
+  }
+  return AUDIT_OTHER;
+}
+
+/* "sglang_kernel-0.4.5.dist-info/METADATA": name and version of a distribution. */
+void audit_note_path(const struct audit_context *context, struct audit_list *list, const char *path) {
+  size_t length = strlen(path);
+  if (!ends(path, length, ".dist-info/METADATA"))
+    return;
+  const char *base = path, *end = path + length - strlen(".dist-info/METADATA");
+  for (const char *at = path; at < end; at++)
+    if (*at == '/')
+      base = at + 1;
+  const char *dash = memchr(base, '-', (size_t)(end - base));
+  if (!dash)
+    return;
+  size_t size = (size_t)(dash - base);
+  char *version = arena_copy(&list->arena, dash + 1, (size_t)(end - dash - 1));
+  if (size == 5 && memcmp(base, "torch", 5) == 0 && !list->torch)
+    list->torch = version;
+  const struct catalog_library *library = &context->catalog->library;
+  for (unsigned i = 0; i < library->distributions_count && !list->kernel; i++) {
+    const char *name = library->distributions[i];
+    bool same = strlen(name) == size;
+    for (size_t k = 0; same && k < size; k++)
+      same = name[k] == base[k] || (strchr("-_.", name[k]) && strchr("-_.", base[k]));
+    if (same && catalog_version_valid(version)) {
+      list->kernel = version;
+      list->kernel_distribution = name;
+    }
+  }
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+struct file {
+  char *label, *full; /* owned */
+  size_t input;
+  bool named; /* found in a folder: only what is named like an archive is opened as one */
+};
+
+struct reading {
+  const struct audit_context *context;
+  struct audit_run *run;
+  struct file *files;
+  size_t files_count, files_capacity;
+  atomic_size_t done, count;
+};
+
+static void note(struct audit_run *run, const char *path, const char *why) {
+  if (run->notes_count == run->notes_capacity) {
+    run->notes_capacity = run->notes_capacity ? 2 * run->notes_capacity : 8;
+    run->notes = scan_alloc(run->notes, run->notes_capacity * sizeof *run->notes);
+  }
+  run->notes[run->notes_count++] = scan_format("%s: %s", path, why);
+}
+
+static void read_cache(struct audit_list *list, int fd, uint64_t size) {
+  if (size > (uint64_t)16 << 20)
+    return;
+  list->cache = scan_alloc(NULL, size);
+  ssize_t got = pread(fd, list->cache, size, 0);
+  list->cache_size = got > 0 ? (size_t)got : 0;
+}
+
+static void read_open_file(struct reading *reading, struct audit_list *list, const struct file *file, int fd,
+                           uint64_t size) {
+  uint8_t head[AUDIT_HEAD];
+  const char *why = NULL;
+  const struct audit_input *input = &reading->run->inputs[file->input];
+  ssize_t got = pread(fd, head, sizeof head, 0);
+  if (got < 0) {
+    audit_fault(list, audit_add(list, file->label, NULL), "%s", strerror(errno));
+    return;
+  }
+  enum audit_kind kind = audit_kind_of(file->label, head, (size_t)got, file->named, &why);
+  if (kind == AUDIT_ELF) {
+    audit_elf(reading->context, list, audit_add(list, file->label, NULL), fd, size);
+    audit_add_place(list, file->label, NULL, 0, list->objects_count - 1);
+  } else if (kind == AUDIT_AR || kind == AUDIT_ARCHIVE) {
+    audit_archive(reading->context, list, fd, file->label, kind);
+  } else if (kind == AUDIT_BROKEN) {
+    audit_fault(list, audit_add(list, file->label, NULL), "%s", why);
+  } else if (!file->named) {
+    audit_fault(list, audit_add(list, file->label, NULL), "neither an ELF file nor an archive");
+  } else if (input->world == WORLD_ROOT && strcmp(file->label, "etc/ld.so.cache") == 0) {
+    read_cache(list, fd, size);
+  }
+}
+
+static void read_file(void *user, unsigned worker, size_t index) {
+  (void)worker;
+  struct reading *reading = user;
+  const struct file *file = &reading->files[index];
+  struct audit_list *list = scan_alloc(NULL, sizeof *list);
+  *list = (struct audit_list){0};
+  reading->run->lists[index] = list;
+  int fd = open(file->full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat status;
+  if (fd < 0)
+    audit_fault(list, audit_add(list, file->label, NULL), "%s", strerror(errno));
+  else if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    read_open_file(reading, list, file, fd, (uint64_t)status.st_size);
+  if (fd >= 0)
+    close(fd);
+  audit_note_path(reading->context, list, file->label);
+  atomic_fetch_add(&reading->done, 1);
+}
+
+static void add_file(struct reading *reading, const char *label, const char *full, size_t input, bool named) {
+  if (reading->files_count == reading->files_capacity) {
+    reading->files_capacity = reading->files_capacity ? 2 * reading->files_capacity : 256;
+    reading->files = scan_alloc(reading->files, reading->files_capacity * sizeof *reading->files);
+  }
+  reading->files[reading->files_count++] =
+      (struct file){scan_format("%s", label), scan_format("%s", full), input, named};
+}
+
+/* --- folders ------------------------------------------------------------------------------------------------------ */
+
+static int by_name(const FTSENT **a, const FTSENT **b) {
+  return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* What is no file system on a disk. */
+static bool virtual_folder(const struct audit_input *input, const char *label) {
+  return input->world == WORLD_ROOT &&
+         (strcmp(label, "proc") == 0 || strcmp(label, "sys") == 0 || strcmp(label, "dev") == 0);
+}
+
+static void add_link(struct audit_list *list, const char *label, const char *full) {
+  char target[PATH_MAX];
+  ssize_t length = readlink(full, target, sizeof target - 1);
+  if (length <= 0)
+    return;
+  target[length] = '\0';
+  audit_add_place(list, label, target, 0, SIZE_MAX);
+}
+
+/* links: the list that the symbolic links go to. */
+static void walk_folder(struct reading *reading, size_t input_index, struct audit_list *links) {
+  struct audit_input *input = &reading->run->inputs[input_index];
+  char *roots[] = {(char *)input->given, NULL};
+  FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+  size_t skip = strlen(input->given);
+  while (skip > 1 && input->given[skip - 1] == '/')
+    skip--;
+  FTSENT *entry;
+  while (walk && (entry = fts_read(walk))) {
+    const char *label = entry->fts_path + (entry->fts_pathlen > skip ? skip : entry->fts_pathlen);
+    label += strspn(label, "/");
+    if (entry->fts_info == FTS_D && virtual_folder(input, label))
+      fts_set(walk, entry, FTS_SKIP);
+    else if (entry->fts_info == FTS_F)
+      add_file(reading, label, entry->fts_accpath, input_index, true);
+    else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE)
+      add_link(links, label, entry->fts_accpath);
+    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
+      note(reading->run, entry->fts_path, strerror(entry->fts_errno));
+  }
+  if (walk)
+    fts_close(walk);
+}
+
+static bool is_root(const char *folder) {
+  static const char *const marks[] = {"etc/os-release", "usr/lib/os-release", "etc/ld.so.cache"};
+  bool found = false;
+  for (size_t i = 0; i < sizeof marks / sizeof *marks && !found; i++) {
+    char *path = scan_format("%s/%s", folder, marks[i]);
+    struct stat status;
+    found = lstat(path, &status) == 0;
+    free(path);
+  }
+  return found;
+}
+
+/* --- the run ------------------------------------------------------------------------------------------------------ */
+
+static bool open_input(struct reading *reading, size_t index, const char *given, struct audit_list *links,
+                       char *message, size_t message_size) {
+  struct audit_input *input = &reading->run->inputs[index];
+  struct stat status;
+  char *real = stat(given, &status) == 0 ? realpath(given, NULL) : NULL;
+  if (!real || (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))) {
+    snprintf(message, message_size, "%s: %s", *given ? given : "''",
+             real ? "neither a file nor a folder" : strerror(errno));
+    free(real);
+    return false;
+  }
+  input->given = given;
+  input->folder = S_ISDIR(status.st_mode);
+  input->world = input->folder && strcmp(real, "/") != 0 && is_root(real) ? WORLD_ROOT : WORLD_HOST;
+  input->first = reading->files_count; /* of the files, until the objects are known */
+  if (input->folder) {
+    input->base = strcmp(real, "/") == 0 ? "" : arena_copy(&links->arena, real, strlen(real));
+    walk_folder(reading, index, links);
+  } else {
+    char *slash = strrchr(real, '/');
+    input->base = arena_copy(&links->arena, real, (size_t)(slash - real));
+    add_file(reading, given, given, index, false);
+  }
+  input->count = reading->files_count - input->first;
+  free(real);
+  return true;
+}
+
+static int by_path(const void *a, const void *b) {
+  const struct audit_place *x = a, *y = b;
+  return strcmp(x->path, y->path);
+}
+
+/* Objects and places of the files [first, first + count) and of the links, in that order. */
+static void collect(struct audit_run *run, struct audit_input *input, size_t first, size_t count,
+                    const struct audit_list *links) {
+  size_t places = links->places_count, objects = run->objects_count;
+  for (size_t i = first; i < first + count; i++) {
+    places += run->lists[i]->places_count;
+    objects += run->lists[i]->objects_count;
+  }
+  run->objects = scan_alloc(run->objects, objects * sizeof *run->objects);
+  input->places = scan_alloc(NULL, places * sizeof *input->places);
+  input->first = run->objects_count;
+  for (size_t i = first; i < first + count; i++) {
+    struct audit_list *list = run->lists[i];
+    for (size_t k = 0; k < list->places_count; k++) {
+      struct audit_place place = list->places[k];
+      place.object += place.object == SIZE_MAX ? 0 : run->objects_count;
+      input->places[input->places_count++] = place;
+    }
+    for (size_t k = 0; k < list->objects_count; k++) {
+      list->objects[k].input = (size_t)(input - run->inputs);
+      run->objects[run->objects_count++] = list->objects[k];
+    }
+    if (list->cache) {
+      input->cache = list->cache;
+      input->cache_size = list->cache_size;
+    }
+    if (list->image)
+      input->world = WORLD_ROOT;
+    if (list->kernel && !run->kernel) {
+      run->kernel = list->kernel;
+      run->kernel_from = list->kernel_distribution;
+    }
+    run->torch = run->torch ? run->torch : list->torch;
+  }
+  if (links->places_count)
+    memcpy(input->places + input->places_count, links->places, links->places_count * sizeof *input->places);
+  input->places_count += links->places_count;
+  input->count = run->objects_count - input->first;
+  if (input->places_count)
+    qsort(input->places, input->places_count, sizeof *input->places, by_path);
+}
+
+/* What the loader would call each file. The members of an archive that is a PATH are files for it, those of an archive
+ * in a folder are not. */
+static void name_locations(struct audit_run *run, struct audit_input *input, struct arena *arena) {
+  bool archive = !input->folder && input->count && run->objects[input->first].member;
+  if (archive && input->world == WORLD_HOST)
+    input->world = WORLD_ARCHIVE;
+  for (size_t i = input->first; i < input->first + input->count; i++) {
+    struct audit_object *object = &run->objects[i];
+    const char *label = archive ? object->member : object->path, *base = input->folder ? label : strrchr(label, '/');
+    if (!label || (object->member && !archive) || strchr(label, '!'))
+      continue;
+    base = base ? base + (*base == '/') : label;
+    char *text = input->world == WORLD_HOST ? scan_format("%s/%s", input->base, base) : scan_format("/%s", label);
+    object->location = arena_copy(arena, text, strlen(text));
+    free(text);
+  }
+}
+
+bool audit_run(struct audit_run *run, char *const *paths, size_t paths_count, long pid, unsigned threads, char *message,
+               size_t message_size) {
+  struct reading reading = {.context = run->context, .run = run};
+  size_t count = paths_count + (pid != 0);
+  run->inputs = scan_alloc(NULL, count * sizeof *run->inputs);
+  memset(run->inputs, 0, count * sizeof *run->inputs);
+  struct audit_list *links = scan_alloc(NULL, count * sizeof *links);
+  memset(links, 0, count * sizeof *links);
+  bool good = elf_version(EV_CURRENT) != EV_NONE;
+  for (size_t i = 0; i < paths_count && good; i++) {
+    run->inputs_count++;
+    good = open_input(&reading, i, paths[i], &links[i], message, message_size);
+  }
+  size_t files = reading.files_count;
+  run->lists = scan_alloc(NULL, (files + count + 1) * sizeof *run->lists);
+  if (good) {
+    atomic_store(&reading.count, files);
+    struct progress *progress = isatty(STDERR_FILENO) ? progress_start("audited", &reading.done, &reading.count) : NULL;
+    crew_run(read_file, &reading, files, threads);
+    progress_stop(progress);
+    run->lists_count = files;
+    run->files = files;
+  }
+  for (size_t i = 0; i < paths_count && good; i++) {
+    collect(run, &run->inputs[i], run->inputs[i].first, run->inputs[i].count, &links[i]);
+    name_locations(run, &run->inputs[i], &links[i].arena);
+  }
+  for (size_t i = 0; i < count; i++) { /* the run keeps their texts */
+    struct audit_list *list = scan_alloc(NULL, sizeof *list);
+    *list = links[i];
+    run->lists[run->lists_count++] = list;
+  }
+  free(links);
+  for (size_t i = 0; i < files; i++) {
+    free(reading.files[i].label);
+    free(reading.files[i].full);
+  }
+  free(reading.files);
+  return good;
+}
+
+void audit_free(struct audit_run *run) {
+  for (size_t i = 0; i < run->objects_count; i++)
+    free_object(&run->objects[i]);
+  for (size_t i = 0; i < run->findings_count; i++)
+    free(run->findings[i].message);
+  for (size_t i = 0; i < run->notes_count; i++)
+    free(run->notes[i]);
+  for (size_t i = 0; i < run->lists_count; i++) {
+    audit_list_free(run->lists[i]);
+    free(run->lists[i]);
+  }
+  for (size_t i = 0; i < run->inputs_count; i++)
+    free(run->inputs[i].places);
+  free(run->lists);
+  free(run->exports);
+  free(run->host_cache);
+  free(run->inputs);
+  free(run->objects);
+  free(run->findings);
+  free(run->notes);
+}

@@ -1,0 +1,611 @@
+/* One ELF file: what it is, which libraries it wants, which symbols it needs and has. libelf reads it through a file
+ * descriptor, so a file that shrinks meanwhile is an error and no signal. A library or program is read by its program
+ * headers, as the loader does; the section headers only say how long the symbol table is. */
+#include "scanner/audit.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECTIONS_MOST 200000 /* libelf keeps some 300 bytes for each */
+#define TABLE_MOST ((uint64_t)1 << 30)
+#define NEEDED_MOST 4096
+#define VERSIONS_SIZE ((uint64_t)1 << 20) /* the length of the tables of versions in bytes is said nowhere */
+#define NOTES_MOST ((uint64_t)1 << 20)
+
+struct segment {
+  uint64_t address, offset, size;
+  bool writable;
+};
+
+struct tables {
+  struct segment *segments; /* PT_LOAD */
+  size_t segments_count;
+  uint64_t dynamic, dynamic_size; /* offset; size 0: none */
+  /* Of the dynamic section, addresses; 0: none. */
+  uint64_t symtab, strtab, strsz, hash, versym, verneed, verdef, soname, rpath, runpath;
+  uint64_t others[24]; /* addresses of all tables: where another one begins, the symbols end */
+  size_t others_count;
+  bool has_soname, has_rpath, has_runpath;
+  uint64_t needed[NEEDED_MOST];
+  size_t needed_count;
+  uint64_t dynsym, dynsym_size; /* address and size of the section; size 0: none */
+};
+
+bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, const char *what) {
+  if (offset > reader->size || size > reader->size - offset)
+    audit_fault(reader->list, reader->object, "truncated or damaged: its %s would end at byte %llu of %llu", what,
+                (unsigned long long)(offset + size < offset ? UINT64_MAX : offset + size),
+                (unsigned long long)reader->size);
+  else if (size > TABLE_MOST)
+    audit_fault(reader->list, reader->object, "its %s has more than 1 GiB", what);
+  else if (size > reader->budget)
+    audit_fault(reader->list, reader->object, "damaged: its tables lie over each other");
+  else {
+    reader->budget -= size;
+    return true;
+  }
+  return false;
+}
+
+/* NULL with a fault; also for an empty range, without one. Lives as long as the reader. */
+static Elf_Data *chunk(struct audit_reader *reader, uint64_t offset, uint64_t size, Elf_Type type, const char *what) {
+  if (size == 0 || !audit_range(reader, offset, size, what))
+    return NULL;
+  Elf_Data *data = elf_getdata_rawchunk(reader->elf, (int64_t)offset, size, type);
+  if (!data)
+    audit_fault(reader->list, reader->object, "its %s: %s", what, elf_errmsg(-1));
+  return data;
+}
+
+/* A string of a table; NULL when it does not end inside of it. */
+static const char *string_at(const Elf_Data *data, uint64_t offset) {
+  if (!data || offset >= data->d_size || !memchr((char *)data->d_buf + offset, 0, data->d_size - offset))
+    return NULL;
+  return (char *)data->d_buf + offset;
+}
+
+/* Many symbols may point to one long name. */
+static bool afford(struct audit_reader *reader, size_t length) {
+  if (length >= reader->names_budget)
+    audit_fault(reader->list, reader->object, "damaged: its names lie over each other");
+  else
+    reader->names_budget -= length + 1;
+  return !reader->object->fault;
+}
+
+static const char *keep(struct audit_reader *reader, const char *text) {
+  return text && afford(reader, strlen(text)) ? arena_copy(&reader->list->arena, text, strlen(text)) : NULL;
+}
+
+/* --- header ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t number(const uint8_t *at, unsigned size, bool big) {
+  uint64_t value = 0;
+  for (unsigned i = 0; i < size; i++)
+    value = value << 8 | at[big ? i : size - 1 - i];
+  return value;
+}
+
+/* What libelf would trust: the places and counts of both header tables. */
+static bool check_header(struct audit_reader *reader) {
+  uint8_t header[64];
+  struct audit_list *list = reader->list;
+  struct audit_object *object = reader->object;
+  ssize_t got = pread(reader->fd, header, sizeof header, 0);
+  if (got < 0)
+    audit_fault(list, object, "%s", strerror(errno));
+  else if (got < 20)
+    audit_fault(list, object, "truncated in the ELF header");
+  else if (header[EI_CLASS] == ELFCLASS32)
+    audit_fault(list, object, "a 32-bit ELF file; only 64-bit ones are read");
+  else if (header[EI_CLASS] != ELFCLASS64 || (header[EI_DATA] != ELFDATA2LSB && header[EI_DATA] != ELFDATA2MSB) ||
+           header[EI_VERSION] != EV_CURRENT)
+    audit_fault(list, object, "damaged: its ELF header says class %u, data %u, version %u", header[EI_CLASS],
+                header[EI_DATA], header[EI_VERSION]);
+  else if (got < (ssize_t)sizeof header)
+    audit_fault(list, object, "truncated in the ELF header");
+  if (object->fault)
+    return false;
+  bool big = header[EI_DATA] == ELFDATA2MSB;
+  uint64_t phoff = number(header + 32, 8, big), shoff = number(header + 40, 8, big);
+  uint64_t phnum = number(header + 56, 2, big), shnum = number(header + 60, 2, big);
+  if (shoff && (shnum == 0 || phnum == PN_XNUM)) { /* the counts are in section 0 */
+    uint8_t first[64];
+    if (!audit_range(reader, shoff, sizeof first, "section headers"))
+      return false;
+    if (pread(reader->fd, first, sizeof first, (off_t)shoff) != sizeof first)
+      audit_fault(list, object, "%s", strerror(errno));
+    shnum = shnum ? shnum : number(first + 32, 8, big);
+    phnum = phnum == PN_XNUM ? number(first + 44, 4, big) : phnum;
+  }
+  if (shnum > SECTIONS_MOST || phnum > SECTIONS_MOST)
+    audit_fault(list, object, "it claims %llu sections and %llu segments; more than %d are not read",
+                (unsigned long long)shnum, (unsigned long long)phnum, SECTIONS_MOST);
+  return !object->fault && (!shoff || audit_range(reader, shoff, shnum * sizeof(Elf64_Shdr), "section headers")) &&
+         (!phoff || audit_range(reader, phoff, phnum * sizeof(Elf64_Phdr), "program headers"));
+}
+
+static const char *machine_name(unsigned machine) {
+  static const struct {
+    unsigned machine;
+    const char *name;
+  } names[] = {{EM_X86_64, "x86-64"}, {EM_AARCH64, "aarch64"}, {EM_PPC64, "ppc64"},         {EM_S390, "s390x"},
+               {EM_RISCV, "riscv"},   {EM_CUDA, "CUDA"},       {EM_LOONGARCH, "loongarch"}, {EM_AMDGPU, "AMD GPU"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].machine == machine)
+      return names[i].name;
+  return NULL;
+}
+
+/* --- program headers and the dynamic section ---------------------------------------------------------------------- */
+
+/* The file offset of an address, and how many bytes follow in its segment. */
+static bool place_of(const struct tables *tables, uint64_t address, uint64_t *offset, uint64_t *left) {
+  for (size_t i = 0; i < tables->segments_count; i++) {
+    const struct segment *segment = &tables->segments[i];
+    if (address >= segment->address && address - segment->address < segment->size) {
+      *offset = segment->offset + (address - segment->address);
+      *left = segment->size - (address - segment->address);
+      return true;
+    }
+  }
+  return false;
+}
+
+static void read_segments(struct audit_reader *reader, struct tables *tables) {
+  size_t count = 0;
+  if (elf_getphdrnum(reader->elf, &count) != 0 || count == 0)
+    return;
+  tables->segments = arena_alloc(&reader->scratch, count * sizeof *tables->segments);
+  for (size_t i = 0; i < count; i++) {
+    GElf_Phdr header;
+    if (!gelf_getphdr(reader->elf, (int)i, &header)) {
+      audit_fault(reader->list, reader->object, "its program headers: %s", elf_errmsg(-1));
+      return;
+    }
+    if (header.p_type == PT_LOAD || header.p_type == PT_DYNAMIC) {
+      if (header.p_offset > reader->size || header.p_filesz > reader->size - header.p_offset) {
+        audit_fault(reader->list, reader->object, "truncated or damaged: a segment would end at byte %llu of %llu",
+                    (unsigned long long)(header.p_offset + header.p_filesz), (unsigned long long)reader->size);
+        return;
+      }
+    }
+    if (header.p_type == PT_LOAD)
+      tables->segments[tables->segments_count++] =
+          (struct segment){header.p_vaddr, header.p_offset, header.p_filesz, header.p_flags & PF_W};
+    if (header.p_type == PT_DYNAMIC) {
+      tables->dynamic = header.p_offset;
+      tables->dynamic_size = header.p_filesz;
+    }
+  }
+}
+
+static void read_dynamic(struct audit_reader *reader, struct tables *tables) {
+  const uint64_t entry = sizeof(Elf64_Dyn);
+  Elf_Data *data = chunk(reader, tables->dynamic, tables->dynamic_size / entry * entry, ELF_T_DYN, "dynamic section");
+  if (!data)
+    return;
+  struct {
+    int64_t tag;
+    uint64_t *to;
+  } single[] = {{DT_SYMTAB, &tables->symtab},  {DT_STRTAB, &tables->strtab}, {DT_STRSZ, &tables->strsz},
+                {DT_HASH, &tables->hash},      {DT_VERSYM, &tables->versym}, {DT_VERNEED, &tables->verneed},
+                {DT_VERDEF, &tables->verdef},  {DT_SONAME, &tables->soname}, {DT_RPATH, &tables->rpath},
+                {DT_RUNPATH, &tables->runpath}};
+  GElf_Dyn dyn;
+  for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
+    for (size_t k = 0; k < sizeof single / sizeof *single; k++)
+      if (dyn.d_tag == single[k].tag)
+        *single[k].to = dyn.d_un.d_val;
+    tables->has_soname |= dyn.d_tag == DT_SONAME;
+    tables->has_rpath |= dyn.d_tag == DT_RPATH;
+    tables->has_runpath |= dyn.d_tag == DT_RUNPATH;
+    if (dyn.d_tag == DT_NEEDED && tables->needed_count < NEEDED_MOST)
+      tables->needed[tables->needed_count++] = dyn.d_un.d_val;
+    if (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_BIND_NOW)
+      reader->object->bind_now = true;
+    if (dyn.d_tag == DT_FLAGS_1) {
+      reader->object->bind_now |= (dyn.d_un.d_val & DF_1_NOW) != 0;
+      reader->object->pie |= (dyn.d_un.d_val & DF_1_PIE) != 0;
+    }
+    bool table = dyn.d_tag == DT_STRTAB || dyn.d_tag == DT_HASH || dyn.d_tag == DT_GNU_HASH || dyn.d_tag == DT_RELA ||
+                 dyn.d_tag == DT_JMPREL || dyn.d_tag == DT_VERSYM || dyn.d_tag == DT_VERNEED ||
+                 dyn.d_tag == DT_VERDEF || dyn.d_tag == DT_INIT || dyn.d_tag == DT_RELR;
+    if (table && tables->others_count < sizeof tables->others / sizeof *tables->others)
+      tables->others[tables->others_count++] = dyn.d_un.d_ptr;
+  }
+}
+
+/* The bytes of a table at an address. */
+static Elf_Data *table_at(struct audit_reader *reader, const struct tables *tables, uint64_t address, uint64_t size,
+                          Elf_Type type, const char *what) {
+  uint64_t offset, left;
+  if (!address)
+    return NULL;
+  if (!place_of(tables, address, &offset, &left) || (size != VERSIONS_SIZE && size > left)) {
+    audit_fault(reader->list, reader->object, "damaged: its %s is in no segment", what);
+    return NULL;
+  }
+  return chunk(reader, offset, size < left ? size : left, type, what);
+}
+
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
+
+/* Where the symbols end: their section says it, or the old hash table, or the next table begins there. */
+static uint64_t symbols_count(struct audit_reader *reader, const struct tables *tables) {
+  uint64_t offset, left, end = UINT64_MAX;
+  if (tables->dynsym_size && tables->dynsym == tables->symtab)
+    return tables->dynsym_size / sizeof(Elf64_Sym);
+  if (tables->hash && place_of(tables, tables->hash, &offset, &left) && left >= 8) {
+    uint8_t words[8];
+    if (pread(reader->fd, words, sizeof words, (off_t)offset) == sizeof words)
+      return number(words + 4, 4, reader->object->big_endian);
+  }
+  for (size_t i = 0; i < tables->others_count; i++)
+    if (tables->others[i] > tables->symtab && tables->others[i] < end)
+      end = tables->others[i];
+  if (!place_of(tables, tables->symtab, &offset, &left))
+    return 0;
+  return (end - tables->symtab < left ? end - tables->symtab : left) / sizeof(Elf64_Sym);
+}
+
+/* Compares "2.34" and "2.4" number by number. */
+static bool newer(const char *a, const char *b) {
+  return !b || strverscmp(a, b) > 0;
+}
+
+static void note_version(struct audit_reader *reader, const char *name) {
+  struct {
+    const char *prefix, **to;
+  } known[] = {
+      {"GLIBC_", &reader->object->glibc}, {"GLIBCXX_", &reader->object->glibcxx}, {"CXXABI_", &reader->object->cxxabi}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    size_t length = strlen(known[i].prefix);
+    if (strncmp(name, known[i].prefix, length) == 0 && name[length] >= '0' && name[length] <= '9' &&
+        newer(name + length, *known[i].to))
+      *known[i].to = keep(reader, name + length);
+  }
+}
+
+#define VERSIONS_MOST 0x8000
+/* Names of the version numbers in the symbol table: those that are needed and those that are defined. */
+static const char **read_versions(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
+  const char **names = arena_alloc(&reader->scratch, VERSIONS_MOST * sizeof *names);
+  Elf_Data *need = table_at(reader, tables, tables->verneed, VERSIONS_SIZE, ELF_T_VNEED, "table of needed versions");
+  uint64_t rounds = need ? need->d_size / sizeof(Elf64_Vernaux) : 0, offset = 0;
+  GElf_Verneed one;
+  while (need && rounds && offset < INT32_MAX && gelf_getverneed(need, (int)offset, &one)) {
+    uint64_t at = offset + one.vn_aux;
+    GElf_Vernaux aux;
+    for (unsigned i = 0; i < one.vn_cnt && rounds && at < INT32_MAX && gelf_getvernaux(need, (int)at, &aux); i++) {
+      const char *name = string_at(strings, aux.vna_name);
+      rounds--;
+      if (name && !names[aux.vna_other & 0x7fff]) {
+        names[aux.vna_other & 0x7fff] = keep(reader, name);
+        note_version(reader, name);
+      }
+      if (aux.vna_next == 0)
+        break;
+      at += aux.vna_next;
+    }
+    if (one.vn_next == 0)
+      break;
+    rounds = rounds ? rounds - 1 : 0;
+    offset += one.vn_next;
+  }
+  Elf_Data *have = table_at(reader, tables, tables->verdef, VERSIONS_SIZE, ELF_T_VDEF, "table of versions");
+  GElf_Verdef def;
+  rounds = have ? have->d_size / sizeof(Elf64_Verdef) : 0;
+  for (offset = 0; have && rounds && offset < INT32_MAX && gelf_getverdef(have, (int)offset, &def); rounds--) {
+    GElf_Verdaux aux;
+    if (offset + def.vd_aux < INT32_MAX && gelf_getverdaux(have, (int)(offset + def.vd_aux), &aux)) {
+      const char *name = string_at(strings, aux.vda_name);
+      if (name && !names[def.vd_ndx & 0x7fff])
+        names[def.vd_ndx & 0x7fff] = keep(reader, name);
+    }
+    if (def.vd_next == 0)
+      break;
+    offset += def.vd_next;
+  }
+  return names;
+}
+
+struct symbols {
+  size_t undefined_capacity, defined_capacity, provides_capacity;
+};
+
+/* Room for one more of `size` bytes. */
+static void *grow(void *list, size_t count, size_t *capacity, size_t size) {
+  if (count < *capacity)
+    return list;
+  *capacity = *capacity ? 2 * *capacity : 64;
+  return scan_alloc(list, *capacity * size);
+}
+
+static void count_torch(struct audit_object *object, const char *name, bool undefined) {
+  if (undefined && audit_is_torch_c(name)) {
+    object->torch_stable++;
+    return;
+  }
+  if (!audit_is_torch(name))
+    return;
+  int abi = audit_cxx_abi(name);
+  if (undefined) {
+    object->torch_symbols++;
+    object->torch_new_strings += abi > 0;
+    object->torch_old_strings += abi < 0;
+  } else {
+    object->exported_new_strings += abi > 0;
+    object->exported_old_strings += abi < 0;
+  }
+}
+
+static void take_symbol(struct audit_reader *reader, struct symbols *symbols, const GElf_Sym *symbol, const char *name,
+                        const char *version) {
+  struct audit_object *object = reader->object;
+  unsigned bind = GELF_ST_BIND(symbol->st_info), visibility = GELF_ST_VISIBILITY(symbol->st_other);
+  bool undefined = symbol->st_shndx == SHN_UNDEF;
+  if (bind == STB_LOCAL || !*name || (!undefined && (visibility == STV_HIDDEN || visibility == STV_INTERNAL)))
+    return;
+  if (!afford(reader, strlen(name)))
+    return;
+  uint64_t hash = audit_hash(name, strlen(name));
+  struct audit_symbol one = {name, version, bind == STB_WEAK, audit_function(reader->context->names, name, hash)};
+  count_torch(object, name, undefined);
+  if (undefined) {
+    one.name = arena_copy(&reader->list->arena, name, strlen(name));
+    object->undefined =
+        grow(object->undefined, object->undefined_count, &symbols->undefined_capacity, sizeof *object->undefined);
+    object->undefined[object->undefined_count++] = one;
+    return;
+  }
+  object->defined = grow(object->defined, object->defined_count, &symbols->defined_capacity, sizeof *object->defined);
+  if (reader->context->keep_symbols) {
+    one.name = arena_copy(&reader->list->arena, name, strlen(name));
+    object->exported = scan_alloc(object->exported, symbols->defined_capacity * sizeof *object->exported);
+    object->exported[object->defined_count] = one;
+  }
+  object->defined[object->defined_count++] = hash;
+  if (one.catalog) {
+    one.name = arena_copy(&reader->list->arena, name, strlen(name));
+    object->provides =
+        grow(object->provides, object->provides_count, &symbols->provides_capacity, sizeof *object->provides);
+    object->provides[object->provides_count++] = one;
+  }
+}
+
+static int by_hash(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void take_symbols(struct audit_reader *reader, const Elf_Data *table, const Elf_Data *strings,
+                         const Elf_Data *versym, const char *const *versions) {
+  struct symbols symbols = {0};
+  GElf_Sym symbol;
+  for (int i = 1; !reader->object->fault && gelf_getsym((Elf_Data *)table, i, &symbol); i++) {
+    const char *name = string_at(strings, symbol.st_name), *version = NULL;
+    GElf_Versym number;
+    if (!name) {
+      audit_fault(reader->list, reader->object, "damaged: the name of symbol %d is outside of its string table", i);
+      break;
+    }
+    if (versym && gelf_getversym((Elf_Data *)versym, i, &number))
+      version = versions[number & 0x7fff];
+    take_symbol(reader, &symbols, &symbol, name, version);
+  }
+  struct audit_object *object = reader->object;
+  if (object->defined_count)
+    qsort(object->defined, object->defined_count, sizeof *object->defined, by_hash);
+}
+
+static void read_dynamic_symbols(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
+  uint64_t count = symbols_count(reader, tables);
+  if (count > TABLE_MOST / sizeof(Elf64_Sym)) {
+    audit_fault(reader->list, reader->object, "damaged: it claims %llu symbols", (unsigned long long)count);
+    return;
+  }
+  Elf_Data *table =
+      table_at(reader, tables, tables->symtab, count * sizeof(Elf64_Sym), ELF_T_SYM, "dynamic symbol table");
+  if (!table)
+    return;
+  const char **versions = tables->versym ? read_versions(reader, tables, strings) : NULL;
+  Elf_Data *versym =
+      table_at(reader, tables, tables->versym, count * sizeof(Elf64_Half), ELF_T_HALF, "table of symbol versions");
+  if (!reader->object->fault)
+    take_symbols(reader, table, strings, versym, versions);
+}
+
+static void read_library(struct audit_reader *reader, struct tables *tables) {
+  struct audit_object *object = reader->object;
+  read_dynamic(reader, tables);
+  if (object->fault || !tables->strtab)
+    return;
+  Elf_Data *strings = table_at(reader, tables, tables->strtab, tables->strsz, ELF_T_BYTE, "string table");
+  if (!strings)
+    return;
+  object->soname = tables->has_soname ? keep(reader, string_at(strings, tables->soname)) : NULL;
+  object->rpath = tables->has_rpath ? keep(reader, string_at(strings, tables->rpath)) : NULL;
+  object->runpath = tables->has_runpath ? keep(reader, string_at(strings, tables->runpath)) : NULL;
+  object->needed = arena_alloc(&reader->list->arena, tables->needed_count * sizeof *object->needed);
+  for (size_t i = 0; i < tables->needed_count; i++) {
+    const char *name = keep(reader, string_at(strings, tables->needed[i]));
+    if (name)
+      object->needed[object->needed_count++] = (struct audit_needed){.name = name, .object = SIZE_MAX};
+  }
+  if (tables->symtab)
+    read_dynamic_symbols(reader, tables, strings);
+}
+
+/* --- sections ----------------------------------------------------------------------------------------------------- */
+
+struct sections {
+  GElf_Shdr *headers;
+  const char **names;
+  size_t count;
+};
+
+static void read_sections(struct audit_reader *reader, struct sections *sections) {
+  size_t count = 0, names_index = 0;
+  if (elf_getshdrnum(reader->elf, &count) != 0 || count == 0)
+    return;
+  sections->headers = arena_alloc(&reader->scratch, count * sizeof *sections->headers);
+  sections->names = arena_alloc(&reader->scratch, count * sizeof *sections->names);
+  for (size_t i = 0; i < count; i++) {
+    Elf_Scn *section = elf_getscn(reader->elf, i);
+    if (!section || !gelf_getshdr(section, &sections->headers[i])) {
+      audit_fault(reader->list, reader->object, "its section headers: %s", elf_errmsg(-1));
+      return;
+    }
+  }
+  sections->count = count;
+  if (elf_getshdrstrndx(reader->elf, &names_index) != 0 || names_index == 0 || names_index >= count)
+    return;
+  const GElf_Shdr *header = &sections->headers[names_index];
+  Elf_Data *names = chunk(reader, header->sh_offset, header->sh_size, ELF_T_BYTE, "section names");
+  for (size_t i = 0; i < count; i++)
+    sections->names[i] = string_at(names, sections->headers[i].sh_name);
+}
+
+static const char *section_name(const struct sections *sections, size_t i) {
+  return sections->names[i] ? sections->names[i] : "";
+}
+
+/* The file of a debugger: the code is elsewhere. */
+static bool is_debug_file(const struct sections *sections) {
+  for (size_t i = 0; i < sections->count; i++)
+    if (sections->headers[i].sh_type == SHT_NOBITS && sections->headers[i].sh_flags & SHF_EXECINSTR)
+      return true;
+  return false;
+}
+
+static void read_object_symbols(struct audit_reader *reader, const struct sections *sections) {
+  bool code = false, lto = false;
+  for (size_t i = 0; i < sections->count; i++) {
+    const GElf_Shdr *header = &sections->headers[i];
+    code |= (header->sh_flags & SHF_EXECINSTR) && header->sh_size > 0;
+    lto |= strncmp(section_name(sections, i), ".gnu.lto_", 9) == 0;
+    if (header->sh_type != SHT_SYMTAB || header->sh_link >= sections->count)
+      continue;
+    const GElf_Shdr *link = &sections->headers[header->sh_link];
+    Elf_Data *strings = chunk(reader, link->sh_offset, link->sh_size, ELF_T_BYTE, "string table");
+    Elf_Data *table = chunk(reader, header->sh_offset, header->sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym),
+                            ELF_T_SYM, "symbol table");
+    if (table && !reader->object->fault)
+      take_symbols(reader, table, strings, NULL, NULL);
+    break; /* the format has one */
+  }
+  if (lto && !code)
+    audit_fault(reader->list, reader->object, "an object file for link-time optimization: it has no symbols yet");
+}
+
+static bool has_strings(const struct sections *sections, size_t i) {
+  const GElf_Shdr *header = &sections->headers[i];
+  const char *name = section_name(sections, i);
+  return header->sh_type == SHT_PROGBITS && header->sh_flags & SHF_ALLOC &&
+         !(header->sh_flags & (SHF_WRITE | SHF_EXECINSTR | SHF_COMPRESSED)) && !strstr(name, "fatbin") &&
+         strncmp(name, ".eh_frame", 9) != 0 && strcmp(name, ".gcc_except_table") != 0;
+}
+
+static void read_contents(struct audit_reader *reader, const struct sections *sections, const struct tables *tables) {
+  for (int pass = 0; pass < (reader->registers ? 2 : 1) && !reader->object->fault; pass++) {
+    void (*read)(struct audit_reader *, uint64_t, uint64_t) = pass ? audit_schemas : audit_strings;
+    for (size_t i = 0; i < sections->count; i++)
+      if (has_strings(sections, i))
+        read(reader, sections->headers[i].sh_offset, sections->headers[i].sh_size);
+    for (size_t i = 0; sections->count == 0 && i < tables->segments_count; i++)
+      if (!tables->segments[i].writable)
+        read(reader, tables->segments[i].offset, tables->segments[i].size);
+  }
+  for (size_t i = 0; i < sections->count; i++) {
+    const GElf_Shdr *header = &sections->headers[i];
+    if (header->sh_type == SHT_PROGBITS && strstr(section_name(sections, i), "fatbin"))
+      audit_fatbin(reader, header->sh_offset, header->sh_size);
+  }
+}
+
+static void read_build_id(struct audit_reader *reader, const struct sections *sections) {
+  for (size_t i = 0; i < sections->count && !reader->object->build_id; i++) {
+    const GElf_Shdr *header = &sections->headers[i];
+    if (header->sh_type != SHT_NOTE || header->sh_size > NOTES_MOST)
+      continue;
+    Elf_Data *data = chunk(reader, header->sh_offset, header->sh_size,
+                           header->sh_addralign == 8 ? ELF_T_NHDR8 : ELF_T_NHDR, "notes");
+    GElf_Nhdr note;
+    size_t name, content, offset = 0;
+    while (data && (offset = gelf_getnote(data, offset, &note, &name, &content)) > 0) {
+      if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || memcmp((char *)data->d_buf + name, "GNU", 4) != 0 ||
+          note.n_descsz > 64)
+        continue;
+      char *hex = arena_alloc(&reader->list->arena, 2 * note.n_descsz + 1);
+      for (size_t k = 0; k < note.n_descsz; k++)
+        sprintf(hex + 2 * k, "%02x", ((uint8_t *)data->d_buf)[content + k]);
+      reader->object->build_id = hex;
+      break;
+    }
+  }
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static void read_all(struct audit_reader *reader) {
+  struct audit_object *object = reader->object;
+  struct tables *tables = arena_alloc(&reader->scratch, sizeof *tables);
+  struct sections sections = {0};
+  GElf_Ehdr header;
+  if (!gelf_getehdr(reader->elf, &header)) {
+    audit_fault(reader->list, object, "%s", elf_errmsg(-1));
+    return;
+  }
+  const char *machine = machine_name(header.e_machine);
+  char other[32];
+  snprintf(other, sizeof other, "machine %u", header.e_machine);
+  object->machine = machine ? machine : keep(reader, other);
+  object->type = header.e_type;
+  object->big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
+  read_sections(reader, &sections);
+  if (object->fault || is_debug_file(&sections))
+    return;
+  read_segments(reader, tables);
+  for (size_t i = 0; i < sections.count; i++) {
+    if (sections.headers[i].sh_type == SHT_DYNSYM) {
+      tables->dynsym = sections.headers[i].sh_addr;
+      tables->dynsym_size = sections.headers[i].sh_size;
+    }
+  }
+  if (object->fault)
+    return;
+  if (header.e_type == ET_REL)
+    read_object_symbols(reader, &sections);
+  else if (tables->dynamic_size)
+    read_library(reader, tables);
+  if (!object->fault)
+    read_build_id(reader, &sections);
+  if (!object->fault)
+    read_contents(reader, &sections, tables);
+}
+
+void audit_elf(const struct audit_context *context, struct audit_list *list, struct audit_object *object, int fd,
+               uint64_t size) {
+  struct audit_reader reader = {.context = context,
+                                .list = list,
+                                .object = object,
+                                .fd = fd,
+                                .size = size,
+                                .budget = 3 * size + ((uint64_t)1 << 16),
+                                .names_budget = 8 * size + ((uint64_t)1 << 16)};
+  if (!check_header(&reader))
+    return;
+  reader.elf = elf_begin(fd, ELF_C_READ, NULL);
+  if (!reader.elf) {
+    audit_fault(list, object, "%s", elf_errmsg(-1));
+    return;
+  }
+  read_all(&reader);
+  elf_end(reader.elf);
+  arena_free(&reader.scratch);
+}

@@ -1,0 +1,386 @@
+/* One verdict for each reference of a binary to something of the catalog, to torch, or to a library. */
+#include "scanner/audit.h"
+#include "scanner/report.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHIM "libsgl_kernel_compat.so"
+#define UNKNOWN_MOST 1000 /* of one file: a program for another machine needs everything */
+
+__attribute__((format(printf, 8, 9))) static void add(struct audit_run *run, size_t object, enum audit_mark mark,
+                                                      enum audit_verdict verdict, const struct catalog_symbol *symbol,
+                                                      const char *name, bool row, const char *format, ...) {
+  if (run->findings_count == run->findings_capacity) {
+    run->findings_capacity = run->findings_capacity ? 2 * run->findings_capacity : 64;
+    run->findings = scan_alloc(run->findings, run->findings_capacity * sizeof *run->findings);
+  }
+  va_list list;
+  va_start(list, format);
+  run->findings[run->findings_count++] =
+      (struct audit_finding){object, mark, verdict, symbol, name, row, scan_format_list(format, list)};
+  va_end(list);
+}
+
+/* --- what the catalog says ---------------------------------------------------------------------------------------- */
+
+/* The platform that a file was built for: the libraries say it. */
+static enum catalog_platform platform_of(const struct audit_object *object) {
+  static const struct {
+    const char *library;
+    enum catalog_platform platform;
+  } marks[] = {{"libamdhip64.so", CATALOG_ROCM}, {"libc10_hip.so", CATALOG_ROCM}, {"libtorch_hip.so", CATALOG_ROCM},
+               {"libmusa.so", CATALOG_MUSA},     {"libmusart.so", CATALOG_MUSA},  {"libtorch_musa.so", CATALOG_MUSA},
+               {"libc10_xpu.so", CATALOG_XPU},   {"libtorch_xpu.so", CATALOG_XPU}};
+  for (size_t i = 0; i < object->needed_count; i++)
+    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
+      if (strncmp(object->needed[i].name, marks[k].library, strlen(marks[k].library)) == 0)
+        return marks[k].platform;
+  return CATALOG_CUDA;
+}
+
+static bool gone(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
+                 enum catalog_layer layer) {
+  return catalog_is_removed(symbol, layer, platform_of(object), run->kernel);
+}
+
+/* "left sgl_kernel in 0.4.5 (C++ function, #21531, 2026-06-26)"; owned by the caller. */
+static char *left(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
+                  enum catalog_layer layer) {
+  const struct catalog_removal *best = NULL;
+  enum catalog_platform platform = platform_of(object);
+  for (unsigned i = 0; i < symbol->removals_count; i++) {
+    const struct catalog_removal *removal = &symbol->removals[i];
+    if (removal->layer == layer && removal->first_without &&
+        (removal->platform == platform || (!best && removal->platform == CATALOG_CUDA)))
+      best = removal;
+  }
+  const char *package = run->context->catalog->library.package;
+  if (!best)
+    return scan_format("left %s", package);
+  return scan_format("left %s in %s (%s%s%s%s%s)", package, best->first_without, report_layer(layer),
+                     *best->change ? ", " : "", best->change, *best->date ? ", " : "", best->date);
+}
+
+/* What to use instead; owned by the caller. */
+static char *instead(const struct catalog_symbol *symbol, enum catalog_layer layer) {
+  const char *lead = layer == CATALOG_LAYER_CXX ? "no C++ replacement; in Python " : "use ";
+  for (unsigned i = 0; i < symbol->routes_count; i++) {
+    const struct catalog_route *route = &symbol->routes[i];
+    if (route->kind == CATALOG_ROUTE_SGLANG)
+      return scan_format("%s%s.%s (sglang %s%s%s)", lead, route->module, route->name, route->from,
+                         route->until ? " up to but not including " : " and newer", route->until ? route->until : "");
+    if (route->kind != CATALOG_ROUTE_NONE)
+      return scan_format("%s%s.%s", lead, route->module, route->name);
+  }
+  return scan_format("no replacement%s%s", symbol->routes_count && *symbol->routes[0].note ? ": " : "",
+                     symbol->routes_count ? symbol->routes[0].note : "");
+}
+
+static bool is_shim(const struct audit_object *object) {
+  const char *path = object->member ? object->member : object->path, *slash = strrchr(path, '/');
+  return strncmp(object->soname ? object->soname : slash ? slash + 1 : path, SHIM, strlen(SHIM)) == 0;
+}
+
+/* Does the shim have this layer of the symbol? */
+static bool served(const struct catalog_symbol *symbol) {
+  return catalog_jit_route(symbol) != NULL;
+}
+
+/* --- who has it --------------------------------------------------------------------------------------------------- */
+
+/* A file of the kernel wheel itself: a folder of its path is named like the package. */
+static bool of_kernel(const struct audit_run *run, const struct audit_object *object) {
+  const char *package = run->context->catalog->library.package;
+  size_t size = strlen(package);
+  for (const char *at = object->member ? object->member : object->path; at; at = strchr(at, '/')) {
+    at += *at == '/';
+    if (strncmp(at, package, size) == 0 && at[size] == '/')
+      return true;
+  }
+  return false;
+}
+
+/* Against a named release the kernel wheel that lies there does not count: it is what will be replaced. */
+static bool counts(const struct audit_run *run, size_t object, size_t other) {
+  const struct audit_object *one = &run->objects[other];
+  return other != object && !one->fault && one->type != ET_REL && (run->environment || !of_kernel(run, one));
+}
+
+/* The object that defines a function, best first: one that is loaded anyway, one that is not the shim. */
+static size_t definer(const struct audit_run *run, size_t object, const char *name, bool *reached) {
+  uint64_t hash = audit_hash(name, strlen(name));
+  size_t best = SIZE_MAX;
+  int best_rank = 0;
+  *reached = false;
+  if (!audit_exported(run, hash))
+    return SIZE_MAX;
+  for (size_t i = 0; i < run->objects_count; i++) {
+    if (!counts(run, object, i) || !audit_exports(&run->objects[i], hash))
+      continue;
+    bool loaded = audit_reaches(run, object, i);
+    int rank = 1 + 2 * loaded + !is_shim(&run->objects[i]);
+    if (rank > best_rank) {
+      best = i;
+      best_rank = rank;
+      *reached = loaded;
+    }
+  }
+  return best;
+}
+
+static bool has_schema(const struct audit_object *object, const char *name) {
+  size_t size = strlen(name);
+  for (size_t i = 0; i < object->schemas_count; i++)
+    if (strncmp(object->schemas[i], name, size) == 0 &&
+        (object->schemas[i][size] == '(' || object->schemas[i][size] == '.'))
+      return true;
+  return false;
+}
+
+static size_t registrar(const struct audit_run *run, const char *name) {
+  for (size_t i = 0; i < run->objects_count; i++)
+    if (counts(run, SIZE_MAX, i) && has_schema(&run->objects[i], name))
+      return i;
+  return SIZE_MAX;
+}
+
+/* --- functions ---------------------------------------------------------------------------------------------------- */
+
+/* The C++ function of a symbol, needed or looked up by its mangled name. */
+static void judge_function(struct audit_run *run, size_t index, enum audit_mark mark, const char *name,
+                           const struct catalog_symbol *symbol) {
+  const struct audit_object *object = &run->objects[index];
+  bool row = gone(run, object, symbol, CATALOG_LAYER_CXX), reached;
+  size_t other = definer(run, index, name, &reached);
+  char *when = left(run, object, symbol, CATALOG_LAYER_CXX);
+  if (other != SIZE_MAX) {
+    char *label = audit_label(run, &run->objects[other], true);
+    const char *how = reached || mark == MARK_STRING
+                          ? ""
+                          : "; nothing that it needs loads that, so it has to be loaded with global scope before";
+    if (is_shim(&run->objects[other]))
+      add(run, index, mark, AUDIT_SHIM, symbol, name, row, "%s; %s has it%s (stage %s%s%s)", when, label, how,
+          symbol->stage, symbol->stage_end ? ", served until " : "", symbol->stage_end ? symbol->stage_end : "");
+    else
+      add(run, index, mark, AUDIT_ALIVE, symbol, name, row, "%s defines it%s", label, how);
+    free(label);
+  } else if (row || run->environment) {
+    bool known_gone = row;
+    if (!known_gone) {
+      add(run, index, mark, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN, symbol, name, row,
+          "kernel %s has it by the catalog, but nothing that was audited exports it", run->kernel);
+    } else if (mark == MARK_NEEDS_WEAK) {
+      add(run, index, mark, AUDIT_OPTIONAL, symbol, name, row,
+          "%s; the reference is weak, so the file loads without it%s", when,
+          served(symbol) ? ", and with " SHIM " it is there" : "");
+    } else if (served(symbol)) {
+      add(run, index, mark, AUDIT_SHIM, symbol, name, row,
+          "%s; " SHIM " has it (stage %s%s%s), and is not in what was audited", when, symbol->stage,
+          symbol->stage_end ? ", served until " : "", symbol->stage_end ? symbol->stage_end : "");
+    } else {
+      char *use = instead(symbol, CATALOG_LAYER_CXX);
+      add(run, index, mark, AUDIT_REMOVED, symbol, name, row, "%s; %s", when, use);
+      free(use);
+    }
+  } else {
+    add(run, index, mark, AUDIT_ALIVE, symbol, name, row, "kernel %s has it", run->kernel);
+  }
+  free(when);
+}
+
+static void judge_operator(struct audit_run *run, size_t index, const struct audit_string *string) {
+  const struct audit_object *object = &run->objects[index];
+  const struct catalog_symbol *symbol = string->catalog;
+  const char *name = strstr(string->text, "::") + 2;
+  bool row = symbol && gone(run, object, symbol, CATALOG_LAYER_OPERATOR);
+  size_t other = registrar(run, name);
+  if (other != SIZE_MAX) {
+    char *label = audit_label(run, &run->objects[other], true);
+    add(run, index, MARK_STRING, is_shim(&run->objects[other]) ? AUDIT_SHIM : AUDIT_ALIVE, symbol, string->text, row,
+        "%s registers the operator", label);
+    free(label);
+  } else if (!symbol) {
+    add(run, index, MARK_STRING, AUDIT_UNKNOWN, NULL, string->text, row,
+        "an operator that the catalog does not know, and nothing that was audited registers it");
+  } else if (!row) {
+    add(run, index, MARK_STRING, AUDIT_ALIVE, symbol, string->text, row, "kernel %s has the operator", run->kernel);
+  } else {
+    char *when = left(run, object, symbol, CATALOG_LAYER_OPERATOR), *use = instead(symbol, CATALOG_LAYER_OPERATOR);
+    if (served(symbol))
+      add(run, index, MARK_STRING, AUDIT_SHIM, symbol, string->text, row,
+          "%s; the package sgl_kernel_compat registers it through " SHIM " (stage %s)", when, symbol->stage);
+    else
+      add(run, index, MARK_STRING, AUDIT_REMOVED, symbol, string->text, row, "%s; %s", when, use);
+    free(when);
+    free(use);
+  }
+}
+
+/* --- torch and everything else ------------------------------------------------------------------------------------ */
+
+struct torch {
+  bool present, cuda;
+  unsigned new_strings, old_strings; /* exported torch symbols with std::string */
+};
+
+static void look_at_torch(const struct audit_run *run, size_t input, struct torch *torch) {
+  for (size_t i = 0; i < run->objects_count; i++) {
+    const struct audit_object *object = &run->objects[i];
+    if (object->input != input || object->fault || !object->soname)
+      continue;
+    if (strncmp(object->soname, "libtorch_cpu.so", 15) == 0) {
+      torch->present = true;
+      torch->new_strings += object->exported_new_strings;
+      torch->old_strings += object->exported_old_strings;
+    }
+    torch->cuda |= strncmp(object->soname, "libc10_cuda.so", 14) == 0;
+  }
+}
+
+static void judge_torch(struct audit_run *run, size_t index, const struct audit_symbol *symbol,
+                        const struct torch *torch) {
+  const char *release = run->torch ? run->torch : "that was audited";
+  int abi = audit_cxx_abi(symbol->name);
+  bool wrong_abi = (abi < 0 && torch->old_strings == 0) || (abi > 0 && torch->new_strings == 0);
+  if (wrong_abi)
+    add(run, index, MARK_SYMBOL, AUDIT_TORCH, NULL, symbol->name, false,
+        "torch %s was built with the %s C++ ABI of std::string, this file with the %s one: build it again against that "
+        "torch",
+        release, abi < 0 ? "new" : "old", abi < 0 ? "old" : "new");
+  else if (strstr(symbol->name, "4cuda") && !torch->cuda)
+    add(run, index, MARK_SYMBOL, AUDIT_TORCH, NULL, symbol->name, false,
+        "torch %s has no CUDA part (no libc10_cuda.so)", release);
+  else
+    add(run, index, MARK_SYMBOL, AUDIT_TORCH, NULL, symbol->name, false,
+        "torch %s does not export it: this file was built against another release of torch", release);
+}
+
+/* What the process itself brings: Python's C API, and what linkers and compilers leave undefined on purpose. */
+static bool of_process(const char *name) {
+  static const char *const prefixes[] = {"Py",       "_Py",    "__gmon_start__", "_ITM_", "__cxa_finalize",
+                                         "__start_", "__stop_"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+      return true;
+  return false;
+}
+
+static void judge_symbols(struct audit_run *run, size_t index, const struct torch *torch) {
+  const struct audit_object *object = &run->objects[index];
+  bool program = object->type != ET_REL, decided = false, complete = false;
+  size_t unknown = 0;
+  for (size_t i = 0; i < object->undefined_count; i++) {
+    const struct audit_symbol *symbol = &object->undefined[i];
+    if (symbol->catalog)
+      continue;
+    if (audit_is_torch(symbol->name)) {
+      add(run, index, MARK_TORCH, AUDIT_NOTE, NULL, symbol->name, true, "a symbol of torch");
+      if (program && !symbol->weak && torch->present &&
+          !audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
+        judge_torch(run, index, symbol, torch);
+      continue;
+    }
+    if (!program || symbol->weak || symbol->version || of_process(symbol->name) || unknown == UNKNOWN_MOST ||
+        audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
+      continue;
+    if (!decided) { /* seldom needed, and not cheap */
+      complete = object->needed_count && object->location && audit_complete(run, index);
+      decided = true;
+    }
+    if (!complete)
+      continue;
+    unknown++;
+    add(run, index, MARK_SYMBOL, AUDIT_UNKNOWN, NULL, symbol->name, false,
+        "no library that it needs exports it, nor anything else that was audited");
+  }
+}
+
+static void judge_libraries(struct audit_run *run, size_t index) {
+  const struct audit_object *object = &run->objects[index];
+  for (size_t i = 0; i < object->needed_count; i++) {
+    const struct audit_needed *needed = &object->needed[i];
+    bool driver = strncmp(needed->name, "libcuda.so.", 11) == 0 || strncmp(needed->name, "libnvidia-ml.so.", 16) == 0;
+    if (needed->state == NEEDED_MISSING)
+      add(run, index, MARK_LIBRARY, AUDIT_MISSING, NULL, needed->name, false, "not found in %s%s", needed->place,
+          driver ? "; it comes with the NVIDIA driver" : "");
+  }
+}
+
+/* --- one object --------------------------------------------------------------------------------------------------- */
+
+/* Is it defined in the same static archive? The linker takes it from there. */
+static bool in_unit(const struct audit_run *run, size_t index, const char *name) {
+  const struct audit_object *object = &run->objects[index];
+  uint64_t hash = audit_hash(name, strlen(name));
+  for (size_t i = index; object->unit && i-- > 0 && run->objects[i].unit == object->unit;)
+    if (!run->objects[i].fault && audit_exports(&run->objects[i], hash))
+      return true;
+  for (size_t i = index + 1; object->unit && i < run->objects_count && run->objects[i].unit == object->unit; i++)
+    if (!run->objects[i].fault && audit_exports(&run->objects[i], hash))
+      return true;
+  return false;
+}
+
+static void judge_object(struct audit_run *run, size_t index, const struct torch *torch) {
+  const struct audit_object *object = &run->objects[index];
+  for (size_t i = 0; i < object->undefined_count; i++) {
+    const struct audit_symbol *symbol = &object->undefined[i];
+    if (symbol->catalog && !in_unit(run, index, symbol->name))
+      judge_function(run, index, symbol->weak ? MARK_NEEDS_WEAK : MARK_NEEDS, symbol->name, symbol->catalog);
+  }
+  for (size_t i = 0; i < object->provides_count; i++) {
+    const struct audit_symbol *symbol = &object->provides[i];
+    char *when = left(run, object, symbol->catalog, CATALOG_LAYER_CXX);
+    bool row = gone(run, object, symbol->catalog, CATALOG_LAYER_CXX);
+    add(run, index, MARK_PROVIDES, AUDIT_NOTE, symbol->catalog, symbol->name, row, "%s it%s%s",
+        is_shim(object)          ? "the shim: it has"
+        : of_kernel(run, object) ? "the kernel wheel: it exports"
+                                 : "defines",
+        row ? ", which " : "", row ? when : "");
+    free(when);
+  }
+  for (size_t i = 0; i < object->strings_count; i++) {
+    const struct audit_string *string = &object->strings[i];
+    if (string->operator)
+      judge_operator(run, index, string);
+    else
+      judge_function(run, index, MARK_STRING, string->text, string->catalog);
+  }
+  judge_symbols(run, index, torch);
+  judge_libraries(run, index);
+}
+
+static int in_order(const void *a, const void *b) {
+  const struct audit_finding *x = a, *y = b;
+  if (x->object != y->object)
+    return x->object < y->object ? -1 : 1;
+  if (x->mark != y->mark)
+    return x->mark < y->mark ? -1 : 1;
+  int order = strcmp(x->name, y->name);
+  return order ? order : strcmp(x->message, y->message);
+}
+
+void audit_judge(struct audit_run *run, const char *kernel) {
+  const struct catalog_library *library = &run->context->catalog->library;
+  run->environment = !kernel;
+  if (kernel) {
+    run->kernel = kernel;
+    run->kernel_from = "--kernel";
+  } else if (!run->kernel) {
+    run->kernel = library->releases[library->releases_count - 1];
+    run->kernel_from = "the newest release of the catalog; no kernel wheel was found";
+  }
+  struct torch *torch = scan_alloc(NULL, run->inputs_count * sizeof *torch);
+  for (size_t i = 0; i < run->inputs_count; i++) {
+    torch[i] = (struct torch){0};
+    look_at_torch(run, i, &torch[i]);
+  }
+  for (size_t i = 0; i < run->objects_count; i++)
+    if (!run->objects[i].fault && !run->objects[i].outside)
+      judge_object(run, i, &torch[run->objects[i].input]);
+  free(torch);
+  if (run->findings_count)
+    qsort(run->findings, run->findings_count, sizeof *run->findings, in_order);
+}
