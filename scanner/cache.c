@@ -4,8 +4,8 @@
  * changed within two seconds of a scan is read by the next, since a change after that may have left the same times.
  * All others are read: their results go by content, and hold only for the same program, libclang, options and world,
  * which is what a front knows from other files. The world of Python is the list of paths and the exports of all
- * modules; that of C++ the content of all C++ files, and no compile database; that of texts nothing. Results that
- * depend on the date (ignore comments) are not kept. */
+ * modules, and which modules sglang has if the tree is sglang itself; that of C++ the content of all C++ files, and no
+ * compile database; that of texts the list of paths. Results that depend on the date (ignore comments) are not kept. */
 #include "scanner/cache.h"
 #include "scanner/cxx_database.h"
 #include "scanner/cxx_front.h"
@@ -285,13 +285,24 @@ static void hash_export(void *user, const struct source_file *file, const struct
   XXH3_64bits_update(state, flags, sizeof flags);
 }
 
+static void hash_own(const struct scan *scan, XXH3_state_t *state) {
+  const char *own = rules_own(scan);
+  for (unsigned i = 0; own && i < scan->catalog->symbols_count; i++)
+    for (unsigned k = 0; k < scan->catalog->symbols[i].routes_count; k++) {
+      const uint8_t there = rules_own_module(own, scan->catalog->symbols[i].routes[k].module);
+      XXH3_64bits_update(state, &there, 1);
+    }
+}
+
 static void set_worlds(struct cache *cache, struct scan *scan) {
-  XXH3_state_t python, cxx;
+  XXH3_state_t python, cxx, text;
+  XXH3_64bits_reset(&text);
   XXH3_64bits_reset(&python);
   XXH3_64bits_reset(&cxx);
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     const uint8_t language = (uint8_t)file->language;
+    hash_text(&text, file->path);
     hash_text(&python, file->path);
     XXH3_64bits_update(&python, &language, 1);
     hash_text(&cxx, file->path);
@@ -299,9 +310,11 @@ static void set_worlds(struct cache *cache, struct scan *scan) {
     if (file->language == LANGUAGE_CXX)
       XXH3_64bits_update(&cxx, &file->hash, sizeof file->hash);
   }
+  hash_own(scan, &python);
   python_index_visit(scan, hash_export, &python);
   cache->worlds_now[LANGUAGE_PYTHON] = cache->worlds_now[LANGUAGE_NOTEBOOK] = XXH3_64bits_digest(&python);
   cache->worlds_now[LANGUAGE_CXX] = XXH3_64bits_digest(&cxx);
+  cache->worlds_now[LANGUAGE_TEXT] = XXH3_64bits_digest(&text);
 }
 
 void cache_options(struct cache *cache, const struct options *options) {

@@ -232,8 +232,24 @@ static void print_line(void *user, const char *line) {
   putc('\n', stream);
 }
 
+/* A tree that pins an old kernel and has nothing to fix yet: how to see what an upgrade brings. */
+static void say_ahead(const struct session *session, FILE *stream) {
+  const char *latest = newest(session->catalog->library.releases, session->catalog->library.releases_count);
+  if (!session->kernel || session->given.count || !latest ||
+      catalog_version_compare(session->kernel->kernel, latest) >= 0)
+    return;
+  for (size_t i = 0; i < session->count; i++)
+    for (size_t k = 0; k < session->scans[i].files_count; k++)
+      for (size_t f = 0; f < session->scans[i].files[k].result.findings_count; f++)
+        if (session->scans[i].files[k].result.findings[f].verdict == VERDICT_REWRITE)
+          return;
+  fprintf(stream, "%shint: kernel %s is the newest; --kernel %s shows what an upgrade takes away\n",
+          stream == stderr ? "sgl-migrate: " : "", latest, latest);
+}
+
 void command_say_pins(const struct session *session, FILE *stream) {
   pins_contradictions(&session->tree, session->scans, session->count, print_line, stream);
+  say_ahead(session, stream);
 }
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */

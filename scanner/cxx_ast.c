@@ -136,8 +136,9 @@ static enum cxx_owner function_owner(const struct ast *ast, const struct cxx_use
   enum CXLinkageKind linkage = clang_getCursorLinkage(function);
   if (linkage == CXLinkage_Internal || linkage == CXLinkage_UniqueExternal || linkage == CXLinkage_NoLinkage)
     return CXX_OWNER_OTHER;
-  if (is_template)
-    return in_namespace(function, "") ? CXX_OWNER_REMOVED : CXX_OWNER_OTHER;
+  if (is_template) /* one that the unit has itself was not deleted */
+    return in_namespace(function, "") && clang_Cursor_isNull(clang_getCursorDefinition(function)) ? CXX_OWNER_REMOVED
+                                                                                                  : CXX_OWNER_OTHER;
   const uint8_t *at = original(ast, clang_getCursorLocation(clang_getCanonicalCursor(function)));
   if (c_linkage(function) || (at && cxx_scopes_mismatch(ast->unit, at)))
     return CXX_OWNER_OTHER;

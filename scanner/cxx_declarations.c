@@ -163,7 +163,8 @@ struct cxx_declaration *cxx_declare_function(struct cxx_unit *unit, struct cxx_s
   declaration->mismatch = !name->is_template;
   for (unsigned i = 0; i < name->symbols_count && !declaration->removed; i++) {
     const struct catalog_symbol *symbol = name->symbols[i];
-    if (!scope_path_is(scope, name->is_template ? "" : symbol->cxx.scope))
+    if (!scope_path_is(scope, name->is_template ? "" : symbol->cxx.scope) ||
+        (name->is_template && facts->definition)) /* a template that the unit has itself was not deleted */
       continue;
     if (name->is_template || fits(cxx_index_signature(unit->scan, symbol), &facts->signature)) {
       declaration->removed = symbol;

@@ -516,6 +516,8 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
     reason = "a star import brought it in: import it by name from its new place";
   else if (use->kind == PY_USE_MODULE)
     reason = "the import binds the module, so its uses have to change too: change both by hand";
+  if (!reason && (unit->guards[use->node] & PY_GUARD_VENDOR))
+    reason = "it stands in a branch of another vendor, which has no replacement";
   if (!reason && !route)
     reason = why;
   const char *guard = use->kind == PY_USE_STRING ? NULL : guard_reason(unit, use->node, name);
@@ -529,8 +531,6 @@ static void judge(struct py_unit *unit, const struct py_uses *uses, struct py_us
                            lost);
   if (!reason && !(unit->scan->options.unsafe && guarded_import(unit, use, name)))
     reason = guard;
-  if (!reason && (unit->guards[use->node] & PY_GUARD_VENDOR))
-    reason = "it stands in a branch of another vendor, which has no replacement";
   if (!reason)
     reason = file_reason(unit, uses, use->symbol);
   if (!reason && in_format_field(&unit->tree, use->node))

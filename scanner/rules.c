@@ -21,6 +21,7 @@ struct rules {
   struct {
     char *python, *cxx; /* why a use is not rewritten, if it is not */
   } * reasons;          /* one a symbol */
+  char *own;            /* the folder in which the tree has sglang itself; NULL: it has not */
 };
 
 static bool word_byte(uint8_t c) {
@@ -128,9 +129,18 @@ static bool route_passed(const struct scan *scan, const struct catalog_route *ro
          catalog_version_compare(scan->options.sglang_release, route->until) >= 0;
 }
 
+const char *rules_own(const struct scan *scan) {
+  return scan->rules->own;
+}
+
+/* Has the tree the module, as a part of its own sglang? */
+static bool has_itself(const struct scan *scan, const struct catalog_route *route) {
+  return scan->rules->own && rules_own_module(scan->rules->own, route->module);
+}
+
 bool rules_route_dropped(const struct scan *scan, const struct catalog_symbol *symbol,
                          const struct catalog_route *route) {
-  if (!route_passed(scan, route))
+  if (!route_passed(scan, route) || has_itself(scan, route))
     return false;
   for (unsigned i = 0; i < symbol->routes_count; i++) {
     const struct catalog_route *other = &symbol->routes[i]; /* of another era, with another signature */
@@ -234,9 +244,24 @@ static char *without_stop(char *text) {
   return text;
 }
 
+/* The target is in a release of sglang, and the tree is another one. NULL: it is not. */
+static char *own_why(const struct scan *scan, const struct catalog_symbol *symbol) {
+  const struct catalog_route *route = python_route(scan, symbol), *other = NULL;
+  if (!scan->rules->own || !route || !route->python || has_itself(scan, route))
+    return NULL;
+  for (unsigned i = 0; i < symbol->routes_count && !other; i++)
+    if (symbol->routes[i].kind == CATALOG_ROUTE_SGLANG && symbol->routes[i].python && symbol->routes[i].from &&
+        has_itself(scan, &symbol->routes[i]))
+      other = &symbol->routes[i];
+  return scan_format("this tree is sglang itself and has no %s%s%s%s%s", route->module, other ? ", but " : "",
+                     other ? other->module : "", other ? ": --to sglang@" : "", other ? other->from : "");
+}
+
 /* Why a Python import of the symbol is not rewritten, and what to do. */
 static char *python_why(const struct scan *scan, const struct catalog_symbol *symbol) {
-  char *why = near_route(symbol, python_route(scan, symbol), ".");
+  char *why = own_why(scan, symbol);
+  if (!why)
+    why = near_route(symbol, python_route(scan, symbol), ".");
   const struct catalog_route *library = route_of(symbol, CATALOG_ROUTE_LIBRARY);
   if (!why && library)
     why = scan_format("%s.%s is the nearest: %s", library->module, library->name,
@@ -257,7 +282,7 @@ static char *cxx_why(const struct scan *scan, const struct catalog_symbol *symbo
 const struct catalog_route *rules_python_target(const struct scan *scan, const struct catalog_symbol *symbol,
                                                 const char **why) {
   const struct catalog_route *route = python_route(scan, symbol);
-  if (route && route->python)
+  if (route && route->python && !(scan->options.sglang_release && scan->rules->own && !has_itself(scan, route)))
     return route;
   *why = scan->rules->reasons[symbol - scan->catalog->symbols].python;
   return NULL;
@@ -288,7 +313,8 @@ char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, e
 
 void rules_build(struct scan *scan) {
   struct rules *rules = scan_alloc(NULL, sizeof *rules);
-  *rules = (struct rules){0};
+  *rules = (struct rules){.own = rules_own_folder(scan)};
+  scan->rules = rules;
   for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
     add_word(rules, symbol->id, symbol);
@@ -324,7 +350,6 @@ void rules_build(struct scan *scan) {
     rules->reasons[i].python = python_why(scan, &scan->catalog->symbols[i]);
     rules->reasons[i].cxx = cxx_why(scan, &scan->catalog->symbols[i]);
   }
-  scan->rules = rules;
 }
 
 void rules_free(struct scan *scan) {
@@ -336,6 +361,7 @@ void rules_free(struct scan *scan) {
       free(scan->rules->reasons[i].cxx);
     }
     free(scan->rules->reasons);
+    free(scan->rules->own);
     free(scan->rules->files);
     free(scan->rules->words);
   }

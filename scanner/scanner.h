@@ -261,6 +261,12 @@ const struct rules_file *rules_files(const struct scan *scan, const char *base, 
 /* 1-based line and column of a byte offset; lines end at \n. */
 void rules_position(const uint8_t *bytes, size_t size, size_t offset, uint32_t *line, uint32_t *column);
 
+/* rules_own.c: the folder in which the tree has the package sglang itself (at the root, one folder below it, or around
+ * it), or NULL; owned by the caller. Has that sglang this module? */
+char *rules_own_folder(const struct scan *scan);
+const char *rules_own(const struct scan *scan); /* the same, as rules_build found it */
+bool rules_own_module(const char *folder, const char *module);
+
 /* The fronts. index: look over the whole tree once, before any analyse (cross-file facts). analyse:
  * thread-safe, called once per file with hit == true of the front's language. */
 void python_index_build(struct scan *scan, unsigned threads);

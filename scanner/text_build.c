@@ -131,6 +131,29 @@ static bool ends_as_path(const struct text_view *view, size_t end) {
   return view->kind == TEXT_PYTHON ? quote(next) : next != '/' && next != '\\';
 }
 
+/* Has the tree such a file, at the path as far as it is written? Then it is the tree's own, and nothing is missing. */
+static bool has_file(const struct scan *scan, const struct text_entry *entry, const char *wanted) {
+  size_t length = strlen(wanted);
+  for (size_t i = 0; i < scan->files_count; i++) {
+    const char *path = scan->files[i].path, *end = path + strlen(path);
+    if ((size_t)(end - path) < length || memcmp(end - length, wanted, length) != 0 ||
+        (end - length > path && end[-(ptrdiff_t)length - 1] != '/'))
+      continue;
+    size_t part = 0;
+    for (; part < entry->written && end >= path; part++) {
+      size_t size = entry->parts[part].length;
+      if ((size_t)(end - path) < size || memcmp(end - size, entry->parts[part].text, size) != 0)
+        break;
+      end -= size;
+      if (end > path && *--end != '/')
+        break;
+    }
+    if (part == entry->written)
+      return true;
+  }
+  return false;
+}
+
 static void check_word(const struct text_view *view, size_t start, size_t end) {
   size_t count;
   const struct rules_file *file = rules_files(view->scan, (const char *)view->bytes + start, end - start, &count);
@@ -142,7 +165,8 @@ static void check_word(const struct text_view *view, size_t start, size_t end) {
   struct text_entry further = entry;
   bool resolved = text_paths_resolve(view, &further);
   for (size_t i = 0; i < count; i++)
-    if (matches(view, &entry, file[i].path) || (resolved && text_entry_ends(&further, further.count, file[i].path)))
+    if ((matches(view, &entry, file[i].path) || (resolved && text_entry_ends(&further, further.count, file[i].path))) &&
+        !has_file(view->scan, &entry, file[i].path))
       text_find(view, start, file[i].symbol, prose ? VERDICT_MENTION : VERDICT_REPORT, EVIDENCE_BUILD,
                 "this file was deleted with the function");
 }

@@ -21,14 +21,18 @@ SGLANG_23 = ["--kernel", "0.4.10", "--to", "sglang@0.5.23"]
 ROWS = [
     ("sglang-0.5.9", PINS, 0, 0),
     ("sglang-0.5.9", JIT, 2, 3),
-    ("sglang-0.5.9", SGLANG_18, 7, 9),
+    ("sglang-0.5.9", SGLANG_18, 0, 0),
+    ("sglang-0.5.9 as fork", SGLANG_18, 7, 9),
+    ("sglang-0.5.9 as fork", SGLANG_23, 17, 21),
     ("sglang-0.5.14", PINS, 0, 0),
     ("sglang-0.5.14", JIT, 1, 2),
-    ("sglang-0.5.14", SGLANG_18, 5, 6),
-    ("sglang-0.5.14", [*SGLANG_18, "--unsafe"], 7, 9),
+    ("sglang-0.5.14", SGLANG_18, 0, 0),
+    ("sglang-0.5.14 as fork", SGLANG_18, 5, 6),
+    ("sglang-0.5.14 as fork", [*SGLANG_18, "--unsafe"], 7, 9),
+    ("sglang-0.5.14 as fork", SGLANG_23, 13, 15),
     ("sglang-0.5.23", PINS, 0, 0),
     ("sglang-0.5.23", SGLANG_23, 0, 0),
-    ("vllm-0.33.0", PINS, 0, 0),
+    ("vllm-0.33.0", JIT, 0, 0),
     ("vllm-0.33.0", SGLANG_23, 0, 0),
     ("flashinfer_python-0.7.4", JIT, 0, 0),
     ("transformers-5.24.0", JIT, 0, 0),
@@ -124,11 +128,11 @@ def check_file(path, old, new, lines, faults):
         faults.append(f"{path}: does not parse any more: {error}")
         return []
     old_tree = ast.parse(old)
-    statements = [(node.lineno, node.end_lineno) for node in ast.walk(old_tree) if isinstance(node, ast.ImportFrom)
-                  and any(node.lineno <= line <= node.end_lineno for line in lines)]
+    edited = {line for node in ast.walk(old_tree) if isinstance(node, ast.ImportFrom)
+              if any(node.lineno <= line <= node.end_lineno for line in lines) for line in range(node.lineno, node.end_lineno + 1)}
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal" and not any(first - 1 <= i1 and i2 <= last for first, last in statements):
+        if tag != "equal" and not edited.issuperset(range(i1 + 1, i2 + 1) if i2 > i1 else [i1]):
             faults.append(f"{path}:{i1 + 1}: changed, though no edited import is there")
     gone, come = imports(old) - imports(new), imports(new) - imports(old)
     edits = []

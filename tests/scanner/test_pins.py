@@ -183,6 +183,22 @@ def test_contradictions_beside_other_formats_are_on_standard_error():
     equal(pins(files, format="sarif"), ["requirements.txt:1: sglang-kernel==0.4.5 no longer has dsv3_router_gemm, used here"])
 
 
+def test_hint_to_look_ahead():
+    hint = "hint: kernel 0.4.10 is the newest; --kernel 0.4.10 shows what an upgrade takes away"
+    for files, args, wanted in (({"requirements.txt": "sgl-kernel==0.3.21\n", "a.py": OLD}, [], True),
+                                ({"requirements.txt": "sglang==0.5.9\n"}, ["--format", "json"], True),
+                                ({"requirements.txt": "sglang-kernel==0.4.5\n", "a.py": OLD}, ["--to", "jit"], False),  # there is work already
+                                ({"requirements.txt": "sglang-kernel==0.4.10\n"}, [], False),
+                                ({"requirements.txt": "sgl-kernel==0.3.21\n"}, ["--kernel", "0.3.21"], False),  # it was asked for
+                                ({"a.py": ""}, [], False)):
+        with Tree(files) as tree:
+            done = tree.run("scan", *args, ".")
+            equal((files, hint in done.out.splitlines(), f"sgl-migrate: {hint}" in done.err.splitlines()),
+                  (files, wanted and not args, wanted and bool(args)))
+    with Tree({"requirements.txt": "sglang-kernel==0.4.5\n", "a.py": OLD}) as tree:
+        contains(tree.run("fix", ".").out, hint)  # all is done
+
+
 def test_pins_are_no_results():
     with Tree({"requirements.txt": "sgl-kernel==0.3.21\n", "Dockerfile": "RUN pip install sglang-kernel==0.4.5\n"}) as tree:
         equal(tree.rows(), [])

@@ -1,0 +1,1 @@
+void moe_gemm() {}

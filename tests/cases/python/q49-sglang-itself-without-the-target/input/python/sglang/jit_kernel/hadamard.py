@@ -1,0 +1,2 @@
+def hadamard_transform(x, scale=1.0):
+    return x
