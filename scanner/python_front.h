@@ -6,10 +6,12 @@
  *   python_edits.c     import statements and qualified uses rewritten
  *   python_uses.c      every use of a removed name, and its verdict
  *   python_strings.c   strings and comments: loader strings, programs, mentions
+ *   python_named.c     strings that are looked up in the package, also through variables
  *   python_ignore.c    comments that accept uses
  *   python_text.c      uses found by text alone: programs in strings, files that do not parse
  *   python_guards.c    what a statement is guarded by: try, hasattr, a branch of another vendor
  *   python_values.c    which package, module or operator namespace an expression is
+ *   python_constants.c names and strings that stand for one text
  *   python_unit.c      one text with its tree, scopes and guards
  *   python_index.c     which module of the tree binds the package to which name
  *   python_literals.c  the characters of string literals
@@ -269,6 +271,7 @@ py_id py_field(const struct py_tree *tree, py_id node, enum py_field field);
 py_id py_first_named(const struct py_tree *tree, py_id node);
 py_id py_next_named(const struct py_tree *tree, py_id node);
 bool py_is(const struct py_tree *tree, py_id node, const char *text);
+bool py_same_text(const struct py_tree *tree, py_id a, py_id b);
 /* Is `inner` the node `outer` or within it? */
 bool py_within(const struct py_tree *tree, py_id inner, py_id outer);
 /* Through parentheses to the expression inside. */
@@ -292,12 +295,12 @@ struct py_scope {
 };
 
 enum py_binding_kind {
-  PY_BIND_IMPORT, /* path is what the name then is */
-  PY_BIND_ASSIGN, /* value is the right-hand side */
-  PY_BIND_WITH,   /* value is the context manager */
-  PY_BIND_LOOP,   /* value is what is looped over */
-  PY_BIND_PARAMETER,
-  PY_BIND_DECLARE, /* an annotation without a value, or del: makes the name local and gives it nothing */
+  PY_BIND_IMPORT,    /* path is what the name then is */
+  PY_BIND_ASSIGN,    /* value is the right-hand side */
+  PY_BIND_WITH,      /* value is the context manager */
+  PY_BIND_LOOP,      /* value is what is looped over */
+  PY_BIND_PARAMETER, /* value is its default */
+  PY_BIND_DECLARE,   /* an annotation without a value, or del: makes the name local and gives it nothing */
   PY_BIND_OTHER,
 };
 
@@ -360,6 +363,8 @@ uint32_t py_lookup(const struct py_scopes *scopes, uint32_t scope, uint32_t name
 uint32_t py_scope_binding(const struct py_scopes *scopes, uint32_t scope, uint32_t name);
 /* The scope that code in `scope` looks into next, or UINT32_MAX: a class body is seen only from itself. */
 uint32_t py_scope_outer(const struct py_scopes *scopes, uint32_t scope);
+/* The scope that a function, class or comprehension node made. */
+uint32_t py_scope_made(const struct py_scopes *scopes, py_id node);
 
 /* --- python_index.c ----------------------------------------------------------------------------------------------- */
 
@@ -395,6 +400,7 @@ bool py_candidate(const struct scan *scan, const struct source_file *file);
 
 struct py_notebook;
 struct py_value;
+struct py_kept;
 
 struct py_unit {
   const struct scan *scan;
@@ -411,6 +417,9 @@ struct py_unit {
   uint32_t probe_count, probe_capacity;
   struct py_value *binding_values; /* python_values.c: of each binding, as far as they were asked for */
   uint8_t *binding_states;
+  struct py_kept *kept; /* and the attributes that an assignment gives a value, since they were asked for */
+  uint32_t kept_count, kept_capacity;
+  bool kept_known;
   uint8_t *name_owners; /* python_strings.c: of each name, as far as they were asked for */
   /* Only for files that are reported: */
   const struct source_file *file;
@@ -455,6 +464,17 @@ struct py_string {
 void py_string_open(struct py_unit *unit, py_id node, struct py_string *string);
 void py_string_close(struct py_string *string);
 
+/* --- python_constants.c ------------------------------------------------------------------------------------------- */
+
+/* Aliases of aliases are followed this far; an expression that is deeper has no value. */
+#define PY_DEPTH_MAX 12
+
+/* The value of a string literal without fields, or of a name that is bound to one, once. NULL: unknown. */
+const char *py_constant(struct py_unit *unit, py_id node);
+const char *py_constant_at(struct py_unit *unit, py_id node, unsigned depth);
+/* The right-hand side of a name that is bound once, by an assignment; or none. */
+py_id py_single_value(struct py_unit *unit, py_id node);
+
 /* --- python_values.c ---------------------------------------------------------------------------------------------- */
 
 /* The owner of all names, and the path of a torch.library.Library object of its namespace. */
@@ -462,6 +482,8 @@ void py_string_close(struct py_string *string);
 #define PY_OWN_PACKAGE "sgl_kernel_jit"
 #define PY_OPERATORS "torch.ops.sgl_kernel"
 #define PY_LIBRARY "<library>"
+/* Behind the path of what a function returns: "sgl_kernel()". */
+#define PY_RETURNED "()"
 
 enum {
   PY_VALUE_ASSIGNED = 1,   /* an alias made by an assignment or a call, not by an import */
@@ -482,16 +504,16 @@ struct py_value {
 struct py_value py_evaluate(struct py_unit *unit, py_id node);
 /* The value of a name from the first of its bindings on, for code at `use`; deferred: code that runs later. */
 struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, bool deferred, unsigned depth);
-/* The value of a string literal without fields, or of a name that is bound to one, once. NULL: unknown. */
-const char *py_constant(struct py_unit *unit, py_id node);
-/* The right-hand side of a name that is bound once, by an assignment; or none. */
-py_id py_single_value(struct py_unit *unit, py_id node);
 /* "sgl_kernel" or a module in it. */
 bool py_is_package(const char *path);
 /* That, its operator namespace or a Library of it. */
 bool py_is_owner(const char *path);
+/* The path of what a call of `path` gives; NULL when it is no function that returns an owner. */
+const char *py_returned(struct py_unit *unit, const char *path);
 /* The last part of a call's function: "getattr" of getattr(...), "patch" of mock.patch(...). */
 py_id py_call_name(const struct py_tree *tree, py_id call);
+/* The call whose argument the node is, through a keyword; or none. */
+py_id py_argument_of(const struct py_tree *tree, py_id node);
 /* A positional argument, or the one with this keyword; or none. */
 py_id py_argument(const struct py_tree *tree, py_id call, unsigned position, const char *keyword);
 
@@ -545,8 +567,29 @@ size_t py_loader_name(const struct scan *scan, const uint8_t *bytes, size_t from
 /* Everything that text alone shows of a file that Python cannot parse or decode. */
 void py_text_analyse(struct py_unit *unit, const char *reason);
 
-/* --- python_strings.c
- * ------------------------------------------------------------------------------------------------- */
+/* --- python_named.c ----------------------------------------------------------------------------------------------- */
+
+/* "sgl_kernel.gemm" of the object, without the dictionaries of a module; NULL when it is none of ours. */
+const char *py_owner_path(struct py_unit *unit, py_id node);
+/* In which module or namespace does a call, comparison or index look up the expression `node`? NULL: in none of ours.
+ */
+const char *py_looked_up_in(struct py_unit *unit, py_id node);
+
+struct py_named {
+  py_id string;
+  const char *path; /* where the name is looked up */
+};
+
+struct py_named_list {
+  struct py_named *list; /* in the order of the text */
+  size_t count, capacity;
+};
+
+/* Every string whose text reaches such a place through a name. */
+struct py_named_list py_named_gather(struct py_unit *unit);
+int py_named_compare(const void *left, const void *right);
+
+/* --- python_strings.c --------------------------------------------------------------------------------------------- */
 
 void py_comment(struct py_unit *unit, size_t start, size_t end);
 /* Each word of text cells, comments and log text that names a removed thing. `at` may be NULL: then bytes stand in the

@@ -128,7 +128,7 @@ static bool may_export(const struct python_index *index, const struct source_fil
 static bool leads_on(const struct catalog *catalog, const char *path) {
   size_t length = strlen(path);
   if (!py_is_package(path))
-    return true; /* the operators, a Library */
+    return true; /* the operators, a Library, a function that returns any of them */
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     for (unsigned k = 0; k < catalog->symbols[i].python_count; k++) {
       const char *module = catalog->symbols[i].python[k].module;
@@ -155,7 +155,7 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
       if (binding->scope != 0 || py_scope_binding(&unit.scopes, 0, binding->name) != i)
         continue;
       struct py_value value = py_chain_value(&unit, i, 0, true, 0);
-      if (!value.path || !py_is_owner(value.path))
+      if (!py_is_owner(value.path) && !py_returned(&unit, value.path))
         continue;
       const struct py_node *node = &unit.tree.nodes[binding->node];
       PY_GROW(index->exports, index->exports_count, index->exports_capacity);

@@ -74,8 +74,8 @@ static uint32_t add_scope(struct py_scopes *scopes, py_id node, uint32_t parent,
   return scopes->scopes_count++;
 }
 
-/* The scope that a function, class or comprehension node made. They are made in the order of the tree. */
-static uint32_t made_by(const struct py_scopes *scopes, py_id node) {
+/* They are made in the order of the tree. */
+uint32_t py_scope_made(const struct py_scopes *scopes, py_id node) {
   uint32_t low = 0, high = scopes->scopes_count;
   while (low + 1 < high) {
     uint32_t middle = (low + high) / 2;
@@ -102,12 +102,37 @@ static struct py_binding *bind(struct py_scopes *scopes, uint32_t scope, py_id n
   return binding;
 }
 
+static bool is_sequence(enum py_kind kind) {
+  return kind == PY_TUPLE || kind == PY_LIST || kind == PY_EXPRESSION_LIST || kind == PY_PATTERN_LIST ||
+         kind == PY_TUPLE_PATTERN || kind == PY_LIST_PATTERN;
+}
+
+/* a, b = 1, 2: which element each name gets. */
+static bool in_parallel(const struct py_tree *tree, py_id targets, py_id values) {
+  if (!is_sequence(py_kind(tree, targets)) || !is_sequence(py_kind(tree, values)))
+    return false;
+  py_id target = py_first_named(tree, targets), value = py_first_named(tree, values);
+  while (target && value && py_kind(tree, target) == PY_IDENTIFIER && py_kind(tree, value) != PY_LIST_SPLAT) {
+    target = py_next_named(tree, target);
+    value = py_next_named(tree, value);
+  }
+  return !target && !value;
+}
+
 /* Every plain name of an assignment target, however nested. */
 static void bind_targets(struct py_scopes *scopes, uint32_t scope, py_id target, enum py_binding_kind kind,
                          py_id value) {
   const struct py_tree *tree = scopes->tree;
   py_id end = py_subtree_end(tree, target);
   bool whole = py_kind(tree, target) == PY_IDENTIFIER;
+  if (kind == PY_BIND_ASSIGN && in_parallel(tree, target, value)) {
+    py_id element = py_first_named(tree, value);
+    for (py_id name = py_first_named(tree, target); name; name = py_next_named(tree, name)) {
+      bind(scopes, scope, name, PY_BIND_ASSIGN, element);
+      element = py_next_named(tree, element);
+    }
+    return;
+  }
   for (py_id node = target; node < end;) {
     switch (py_kind(tree, node)) {
     case PY_IDENTIFIER:
@@ -190,15 +215,16 @@ static void bind_from_import(struct py_scopes *scopes, uint32_t scope, py_id sta
 static void bind_parameters(struct py_scopes *scopes, uint32_t scope, py_id list) {
   const struct py_tree *tree = scopes->tree;
   for (py_id entry = py_first_named(tree, list); entry; entry = py_next_named(tree, entry)) {
-    py_id node = entry;
-    if (py_kind(tree, node) == PY_DEFAULT_PARAMETER || py_kind(tree, node) == PY_TYPED_DEFAULT_PARAMETER)
+    py_id node = entry, value = 0;
+    if (py_kind(tree, node) == PY_DEFAULT_PARAMETER || py_kind(tree, node) == PY_TYPED_DEFAULT_PARAMETER) {
+      value = py_field(tree, node, PY_FIELD_VALUE);
       node = py_field(tree, node, PY_FIELD_NAME);
-    else if (py_kind(tree, node) == PY_TYPED_PARAMETER)
+    } else if (py_kind(tree, node) == PY_TYPED_PARAMETER)
       node = py_first_named(tree, node);
     if (py_kind(tree, node) == PY_LIST_SPLAT_PATTERN || py_kind(tree, node) == PY_DICTIONARY_SPLAT_PATTERN)
       node = py_first_named(tree, node);
     if (node && py_kind(tree, node) == PY_IDENTIFIER)
-      bind(scopes, scope, node, PY_BIND_PARAMETER, 0);
+      bind(scopes, scope, node, PY_BIND_PARAMETER, value);
   }
 }
 
@@ -229,16 +255,33 @@ static bool is_comprehension(enum py_kind kind) {
          kind == PY_GENERATOR_EXPRESSION;
 }
 
+/* def f[T](x: T) -> T, class C[T](Base[T]): what has the type parameters that an annotation or list of bases sees. */
+static py_id generic_around(const struct py_tree *tree, py_id node) {
+  py_id parent = py_parent(tree, node);
+  if (py_kind(tree, parent) == PY_TYPED_PARAMETER || py_kind(tree, parent) == PY_TYPED_DEFAULT_PARAMETER)
+    parent = py_parent(tree, py_parent(tree, parent));
+  enum py_kind wanted = py_kind(tree, node) == PY_TYPE ? PY_FUNCTION_DEFINITION : PY_CLASS_DEFINITION;
+  py_id name = py_kind(tree, parent) == wanted ? py_field(tree, parent, PY_FIELD_NAME) : 0;
+  return name && py_kind(tree, py_next_named(tree, name)) == PY_TYPE_PARAMETER ? parent : 0;
+}
+
 /* The scope in which a node is evaluated, from that of its parent. */
 static uint32_t scope_of(const struct py_scopes *scopes, py_id node) {
   const struct py_tree *tree = scopes->tree;
   py_id parent = py_parent(tree, node);
   enum py_kind above = py_kind(tree, parent);
   bool body = tree->nodes[node].field == PY_FIELD_BODY;
+  if (py_kind(tree, node) == PY_TYPE || py_kind(tree, node) == PY_ARGUMENT_LIST) {
+    py_id generic = generic_around(tree, node);
+    if (generic)
+      return py_scope_made(scopes, generic);
+  }
+  if (above == PY_TYPE_ALIAS_STATEMENT && node != py_first_named(tree, parent))
+    return py_scope_made(scopes, parent);
   if (body && (above == PY_FUNCTION_DEFINITION || above == PY_CLASS_DEFINITION || above == PY_LAMBDA))
-    return made_by(scopes, parent);
+    return py_scope_made(scopes, parent);
   if (is_comprehension(above))
-    return made_by(scopes, parent);
+    return py_scope_made(scopes, parent);
   /* What the first `for` of a comprehension loops over is evaluated outside. */
   if (above == PY_FOR_IN_CLAUSE && tree->nodes[node].field == PY_FIELD_RIGHT) {
     py_id comprehension = py_parent(tree, parent), first = py_first(tree, comprehension);
@@ -282,13 +325,17 @@ static void visit(struct py_scopes *scopes, py_id node) {
     break;
   case PY_PARAMETERS:
   case PY_LAMBDA_PARAMETERS:
-    bind_parameters(scopes, made_by(scopes, py_parent(tree, node)), node);
+    bind_parameters(scopes, py_scope_made(scopes, py_parent(tree, node)), node);
     break;
-  case PY_TYPE_PARAMETER:
-    if (py_kind(tree, py_parent(tree, node)) == PY_FUNCTION_DEFINITION ||
-        py_kind(tree, py_parent(tree, node)) == PY_CLASS_DEFINITION)
-      bind_type_parameters(scopes, made_by(scopes, py_parent(tree, node)), node);
+  case PY_TYPE_PARAMETER: {
+    py_id of = py_parent(tree, node), alias = py_statement(tree, node);
+    bool made = py_kind(tree, of) == PY_FUNCTION_DEFINITION || py_kind(tree, of) == PY_CLASS_DEFINITION;
+    if (made)
+      bind_type_parameters(scopes, py_scope_made(scopes, of), node);
+    else if (py_kind(tree, alias) == PY_TYPE_ALIAS_STATEMENT && py_within(tree, node, py_first_named(tree, alias)))
+      bind_type_parameters(scopes, py_scope_made(scopes, alias), node); /* type A[T] = ... */
     break;
+  }
   case PY_IMPORT_STATEMENT:
     bind_import(scopes, scope, node);
     break;
@@ -352,6 +399,7 @@ static void visit(struct py_scopes *scopes, py_id node) {
         bind(scopes, scope, left, PY_BIND_OTHER, 0);
         break;
       }
+    add_scope(scopes, node, scope, PY_SCOPE_FUNCTION);
     break;
   case PY_GLOBAL_STATEMENT:
     direct(scopes, scope, node, true);

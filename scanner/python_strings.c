@@ -82,14 +82,6 @@ void py_comment(struct py_unit *unit, size_t start, size_t end) {
   py_mentions(unit, unit->source.bytes + start, NULL, start, end - start);
 }
 
-/* The call whose argument the node is, through a keyword. */
-static py_id argument_of(const struct py_tree *tree, py_id node) {
-  py_id parent = py_parent(tree, node);
-  if (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT)
-    parent = py_parent(tree, parent);
-  return py_kind(tree, parent) == PY_ARGUMENT_LIST ? py_parent(tree, parent) : 0;
-}
-
 /* --- what a string is for ----------------------------------------------------------------------------------------- */
 
 /* Words of the names of functions that print, log, warn or raise, and of keywords that hold text for people. */
@@ -185,7 +177,7 @@ static bool is_key(const struct py_tree *tree, py_id string) {
 static bool is_registration(const struct py_tree *tree, py_id string) {
   static const char *const names[] = {"define",          "impl",         "custom_op", "register_fake",
                                       "register_kernel", "impl_abstract"};
-  py_id call = argument_of(tree, string), name = call ? py_call_name(tree, call) : 0;
+  py_id call = py_argument_of(tree, string), name = call ? py_call_name(tree, call) : 0;
   for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
     if (py_is(tree, name, names[i]))
       return true;
@@ -208,70 +200,10 @@ static const struct catalog_symbol *removed_in(const struct py_unit *unit, const
   return py_is_owner(path) ? rules_operator_removed(unit->scan, text) : NULL;
 }
 
-/* "sgl_kernel.gemm" of the object, without the dictionaries of a module. */
-static const char *owner_path(struct py_unit *unit, py_id node) {
-  const struct py_tree *tree = &unit->tree;
-  node = py_unwrap(tree, node);
-  if (node && py_kind(tree, node) == PY_CALL) { /* dir(sgl_kernel), vars(sgl_kernel) */
-    py_id name = py_call_name(tree, node);
-    if (name && (py_is(tree, name, "dir") || py_is(tree, name, "vars")))
-      node = py_argument(tree, node, 0, NULL);
-  }
-  const char *path = node ? py_evaluate(unit, node).path : NULL;
-  if (!path)
-    return NULL;
-  static const char *const tables[] = {".__dict__", ".__all__"};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-    size_t length = strlen(path), tail = strlen(tables[i]);
-    if (length > tail && strcmp(path + length - tail, tables[i]) == 0)
-      path = arena_copy(&unit->arena, path, length - tail);
-  }
-  return py_is_owner(path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
-}
-
-/* In which module or namespace does a call, comparison or index look up the expression `node`? NULL: in none of ours.
- */
-static const char *looked_up_in(struct py_unit *unit, py_id node) {
-  const struct py_tree *tree = &unit->tree;
-  py_id parent = py_parent(tree, node), call = argument_of(tree, node);
-  if (call) {
-    py_id function = py_unwrap(tree, py_field(tree, call, PY_FIELD_FUNCTION));
-    if (function && py_kind(tree, function) == PY_ATTRIBUTE) { /* lib.impl("name"), sgl_kernel.__dict__.get("name") */
-      const char *path = owner_path(unit, py_field(tree, function, PY_FIELD_OBJECT));
-      if (path)
-        return path;
-    }
-    /* getattr(sgl_kernel, "name"), patch.object(sgl_kernel, "name"), impl(lib, "name") */
-    static const char *const names[] = {"name", "attribute", "attr"};
-    bool named = node == py_argument(tree, call, 1, NULL);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-      named = named || (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT && node == py_argument(tree, call, 1, names[i]));
-    py_id object = py_argument(tree, call, 0, "target");
-    return named && object && object != node ? owner_path(unit, object) : NULL;
-  }
-  if (py_kind(tree, parent) == PY_COMPARISON_OPERATOR) { /* "name" in dir(sgl_kernel) */
-    py_id other = py_next_named(tree, node);
-    return other ? owner_path(unit, other) : NULL;
-  }
-  if (py_kind(tree, parent) == PY_SUBSCRIPT && tree->nodes[node].field == PY_FIELD_SUBSCRIPT) {
-    py_id object = py_field(tree, parent, PY_FIELD_VALUE);
-    return object ? owner_path(unit, object) : NULL; /* vars(sgl_kernel)["name"] */
-  }
-  /* __import__("sgl_kernel.gemm", fromlist=["name"]) */
-  if (py_kind(tree, parent) == PY_LIST || py_kind(tree, parent) == PY_TUPLE) {
-    call = argument_of(tree, parent);
-    if (call && parent == py_argument(tree, call, 3, "fromlist")) {
-      const char *path = py_evaluate(unit, call).path;
-      return path && py_is_package(path) ? path : NULL;
-    }
-  }
-  return NULL;
-}
-
 /* Does the call change what it looks up? */
 static bool is_patch(const struct py_tree *tree, py_id node) {
   static const char *const names[] = {"patch", "object", "setattr", "delattr", "stub", "replace"};
-  py_id call = argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
+  py_id call = py_argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
   for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
     if (py_is(tree, name, names[i]))
       return true;
@@ -279,7 +211,7 @@ static bool is_patch(const struct py_tree *tree, py_id node) {
 }
 
 static bool is_probe(const struct py_tree *tree, py_id node) {
-  py_id call = argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
+  py_id call = py_argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
   if (!name)
     return py_kind(tree, py_parent(tree, node)) == PY_COMPARISON_OPERATOR;
   return py_is(tree, name, "hasattr") || (py_is(tree, name, "getattr") && py_argument(tree, call, 2, NULL));
@@ -308,165 +240,6 @@ static void use_named(struct py_unit *unit, struct py_uses *uses, py_id node, co
   const struct catalog_symbol *symbol = removed_in(unit, path, arena_copy(&unit->arena, string->bytes, length));
   if (symbol)
     add_use(unit, uses, node, symbol, string->at[0], "this string asks for it by name: change it by hand");
-}
-
-/* --- names that reach a loader through a loop or a variable ------------------------------------------------------- */
-
-struct named {
-  py_id string;
-  const char *path; /* where the name is looked up */
-};
-
-struct named_list {
-  struct named *list;
-  size_t count, capacity;
-};
-
-/* A literal of more nodes is data. */
-#define LITERAL_MAX 20000
-
-static void gather(struct py_unit *unit, struct named_list *names, py_id value, const char *path, unsigned depth) {
-  const struct py_tree *tree = &unit->tree;
-  py_id end = py_subtree_end(tree, value);
-  if (end - value > LITERAL_MAX)
-    return;
-  for (py_id node = value; node < end; node++) {
-    if (py_kind(tree, node) == PY_STRING) {
-      PY_GROW(names->list, names->count, names->capacity);
-      names->list[names->count++] = (struct named){node, path};
-    } else if (py_kind(tree, node) == PY_IDENTIFIER && depth) {
-      py_id single = py_single_value(unit, node);
-      if (single)
-        gather(unit, names, single, path, depth - 1);
-    }
-  }
-}
-
-/* The lists that pytest.mark.parametrize or map() give a parameter. */
-static void gather_parameter(struct py_unit *unit, struct named_list *names, const struct py_binding *binding,
-                             const char *path) {
-  const struct py_tree *tree = &unit->tree;
-  py_id function = unit->scopes.scopes[binding->scope].node, around = py_parent(tree, function);
-  if (py_kind(tree, function) == PY_LAMBDA) {
-    py_id call = argument_of(tree, function), list = call ? py_argument(tree, call, 1, NULL) : 0;
-    if (list && function == py_argument(tree, call, 0, NULL))
-      gather(unit, names, list, path, 1);
-    return;
-  }
-  if (py_kind(tree, around) != PY_DECORATED_DEFINITION)
-    return;
-  for (py_id decorator = py_first_named(tree, around); decorator; decorator = py_next_named(tree, decorator)) {
-    py_id call = py_kind(tree, decorator) == PY_DECORATOR ? py_first_named(tree, decorator) : 0;
-    py_id name = call && py_kind(tree, call) == PY_CALL ? py_call_name(tree, call) : 0;
-    if (!name || !py_is(tree, name, "parametrize"))
-      continue;
-    const char *parameters = py_constant(unit, py_argument(tree, call, 0, "argnames"));
-    const struct py_node *at = &tree->nodes[binding->node];
-    const char *word = arena_copy(&unit->arena, tree->bytes + at->start, at->end - at->start);
-    py_id list = py_argument(tree, call, 1, "argvalues");
-    if (parameters && list && strstr(parameters, word))
-      gather(unit, names, list, path, 1);
-  }
-}
-
-/* Where the value of a variable that is looked up comes from. */
-static void gather_variable(struct py_unit *unit, struct named_list *names, py_id variable, const char *path) {
-  const struct py_tree *tree = &unit->tree;
-  bool deferred;
-  uint32_t i = py_lookup(&unit->scopes, unit->scopes.of[variable], py_node_name(&unit->scopes, variable), &deferred);
-  for (; i != PY_NO_BINDING; i = unit->scopes.bindings[i].next) {
-    const struct py_binding *binding = &unit->scopes.bindings[i];
-    /* A loop gives the name its values inside of it. */
-    if (binding->kind == PY_BIND_LOOP && binding->value &&
-        py_within(tree, variable, py_kind(tree, binding->statement) == PY_FOR_STATEMENT ? binding->statement : 0))
-      gather(unit, names, binding->value, path, 1);
-    else if (binding->kind == PY_BIND_PARAMETER)
-      gather_parameter(unit, names, binding, path);
-    else if (binding->kind == PY_BIND_ASSIGN && binding->value) {
-      enum py_kind kind = py_kind(tree, py_unwrap(tree, binding->value));
-      if (kind == PY_STRING || kind == PY_CONDITIONAL_EXPRESSION)
-        gather(unit, names, binding->value, path, 0);
-    }
-  }
-}
-
-/* "sgl_kernel::" in front of a field or a + or %: what stands behind is looked up there. */
-static const char *prefix_path(struct py_unit *unit, const struct py_string *string) {
-  size_t length = 0;
-  while (length < string->size && (py_word_byte(string->bytes[length]) || string->bytes[length] == '.'))
-    length++;
-  const char *text = arena_copy(&unit->arena, string->bytes, length);
-  bool dot = length && text[length - 1] == '.';
-  if (dot)
-    ((char *)(uintptr_t)text)[length - 1] = '\0';
-  size_t rest = string->size - length;
-  const uint8_t *behind = string->bytes + length;
-  bool field = rest == 0 || *behind == '\0' || *behind == '%' || *behind == '{';
-  if (py_is_package(text)) {
-    if (dot && field)
-      return text;
-    if (!dot && rest >= 1 && behind[0] == ':')
-      return rest >= 2 && behind[1] == ':' ? PY_OPERATORS : text;
-  }
-  return strcmp(text, PY_OPERATORS) == 0 && dot && field ? text : NULL;
-}
-
-static void gather_prefixed(struct py_unit *unit, struct named_list *names, py_id node) {
-  const struct py_tree *tree = &unit->tree;
-  py_id parent = py_parent(tree, node);
-  bool joined = py_kind(tree, parent) == PY_BINARY_OPERATOR && tree->nodes[node].field == PY_FIELD_LEFT;
-  bool format = py_kind(tree, parent) == PY_ATTRIBUTE && py_kind(tree, py_parent(tree, parent)) == PY_CALL;
-  bool fields = py_first(tree, node) && tree->bytes[tree->nodes[node].start] != '"' &&
-                tree->bytes[tree->nodes[node].start] != '\'';
-  if (!joined && !format && !fields)
-    return;
-  struct py_string string;
-  py_string_open(unit, node, &string);
-  const char *path = prefix_path(unit, &string);
-  py_string_close(&string);
-  if (!path)
-    return;
-  py_id from = 0, to = 0;
-  if (joined) {
-    from = py_field(tree, parent, PY_FIELD_RIGHT);
-  } else if (format) {
-    from = py_field(tree, py_parent(tree, parent), PY_FIELD_ARGUMENTS);
-  } else {
-    from = py_first(tree, node);
-    while (from && py_kind(tree, from) != PY_INTERPOLATION)
-      from = py_next(tree, from);
-  }
-  to = from ? py_subtree_end(tree, from) : 0;
-  for (; from && from < to; from++)
-    if (py_kind(tree, from) == PY_IDENTIFIER && tree->nodes[from].field != PY_FIELD_ATTRIBUTE)
-      gather_variable(unit, names, from, path);
-    else if (py_kind(tree, from) == PY_STRING)
-      gather(unit, names, from, path, 0);
-}
-
-static int compare_named(const void *left, const void *right) {
-  const struct named *a = left, *b = right;
-  return (a->string > b->string) - (a->string < b->string);
-}
-
-static void gather_names(struct py_unit *unit, struct named_list *names) {
-  const struct py_tree *tree = &unit->tree;
-  for (py_id node = 1; node < tree->count; node++) {
-    if (py_kind(tree, node) == PY_STRING) {
-      if (memmem(tree->bytes + tree->nodes[node].start, tree->nodes[node].end - tree->nodes[node].start, PY_PACKAGE,
-                 strlen(PY_PACKAGE)))
-        gather_prefixed(unit, names, node);
-    } else if (py_kind(tree, node) == PY_IDENTIFIER) {
-      enum py_kind above = py_kind(tree, py_parent(tree, node));
-      if (above != PY_ARGUMENT_LIST && above != PY_SUBSCRIPT && above != PY_COMPARISON_OPERATOR)
-        continue;
-      const char *path = looked_up_in(unit, node);
-      if (path)
-        gather_variable(unit, names, node, path);
-    }
-  }
-  if (names->count)
-    qsort(names->list, names->count, sizeof *names->list, compare_named);
 }
 
 /* --- programs in strings ------------------------------------------------------------------------------------------ */
@@ -530,14 +303,14 @@ static bool fakes_package(struct py_unit *unit, py_id node, const struct py_stri
   const struct py_tree *tree = &unit->tree;
   if (!py_is_package(arena_copy(&unit->arena, string->bytes, string->size)))
     return false;
-  py_id parent = py_parent(tree, node), call = argument_of(tree, node);
+  py_id parent = py_parent(tree, node), call = py_argument_of(tree, node);
   if (py_kind(tree, parent) == PY_SUBSCRIPT) {
     const char *path = py_evaluate(unit, py_field(tree, parent, PY_FIELD_VALUE)).path;
     return path && strcmp(path, "sys.modules") == 0 && py_kind(tree, py_parent(tree, parent)) == PY_ASSIGNMENT &&
            tree->nodes[parent].field == PY_FIELD_LEFT;
   }
   if (py_kind(tree, parent) == PY_PAIR && tree->nodes[node].field == PY_FIELD_KEY)
-    call = argument_of(tree, py_parent(tree, parent));
+    call = py_argument_of(tree, py_parent(tree, parent));
   if (!call)
     return false;
   py_id first = py_argument(tree, call, 0, NULL);
@@ -562,12 +335,12 @@ static bool names_something(const struct py_unit *unit, const struct py_string *
 static void multiple_uses(struct py_unit *unit, struct py_uses *uses, py_id keyword) {
   const struct py_tree *tree = &unit->tree;
   py_id word = py_field(tree, keyword, PY_FIELD_NAME),
-        call = argument_of(tree, py_field(tree, keyword, PY_FIELD_VALUE));
+        call = py_argument_of(tree, py_field(tree, keyword, PY_FIELD_VALUE));
   py_id name = call ? py_call_name(tree, call) : 0;
   if (!word || !name || !py_is(tree, name, "multiple"))
     return;
   py_id target = py_argument(tree, call, 0, "target");
-  const char *path = target ? owner_path(unit, target) : NULL;
+  const char *path = target ? py_owner_path(unit, target) : NULL;
   if (target && !path && ((path = py_constant(unit, target)) == NULL || !py_is_package(path)))
     return;
   const struct py_node *at = &tree->nodes[word];
@@ -579,7 +352,7 @@ static void multiple_uses(struct py_unit *unit, struct py_uses *uses, py_id keyw
   py_use_mark(unit, uses, symbol, PY_MARK_PATCHED);
 }
 
-static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct named_list *names, py_id node,
+static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct py_named_list *names, py_id node,
                         const struct py_string *string) {
   const struct py_tree *tree = &unit->tree;
   if (!names_something(unit, string)) {
@@ -590,9 +363,9 @@ static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct
     py_mentions(unit, string->bytes, string->at, 0, string->size);
     return;
   }
-  struct named key = {node, NULL};
-  const struct named *named =
-      names->count ? bsearch(&key, names->list, names->count, sizeof *names->list, compare_named) : NULL;
+  struct py_named key = {node, NULL};
+  const struct py_named *named =
+      names->count ? bsearch(&key, names->list, names->count, sizeof *names->list, py_named_compare) : NULL;
   size_t before = uses->count;
   if (named) {
     /* The same string may be looked up in more than one place. */
@@ -601,7 +374,7 @@ static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct
     for (; named < names->list + names->count && named->string == node; named++)
       use_named(unit, uses, node, string, named->path);
   }
-  const char *path = uses->count == before ? looked_up_in(unit, node) : NULL;
+  const char *path = uses->count == before ? py_looked_up_in(unit, node) : NULL;
   if (path)
     use_named(unit, uses, node, string, path);
   if (uses->count > before)
@@ -624,8 +397,7 @@ static void string_uses(struct py_unit *unit, struct py_uses *uses, const struct
 
 void py_strings_collect(struct py_unit *unit, struct py_uses *uses) {
   const struct py_tree *tree = &unit->tree;
-  struct named_list names = {0};
-  gather_names(unit, &names);
+  struct py_named_list names = py_named_gather(unit);
   for (py_id node = 1; node < tree->count; node++) {
     const struct py_node *at = &tree->nodes[node];
     if (at->kind == PY_COMMENT)

@@ -365,6 +365,12 @@ bool py_is(const struct py_tree *tree, py_id node, const char *text) {
          memcmp(tree->bytes + tree->nodes[node].start, text, length) == 0;
 }
 
+bool py_same_text(const struct py_tree *tree, py_id a, py_id b) {
+  const struct py_node *left = &tree->nodes[a], *right = &tree->nodes[b];
+  return left->end - left->start == right->end - right->start &&
+         memcmp(tree->bytes + left->start, tree->bytes + right->start, left->end - left->start) == 0;
+}
+
 bool py_within(const struct py_tree *tree, py_id inner, py_id outer) {
   return inner >= outer && inner < py_subtree_end(tree, outer);
 }

@@ -33,6 +33,7 @@ void py_unit_close(struct py_unit *unit) {
   free(unit->guards);
   free(unit->probes);
   free(unit->probe_list);
+  free(unit->kept);
   arena_free(&unit->arena);
 }
 

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-/* Aliases of aliases are followed this far; an expression that is deeper names no module. */
-#define DEPTH_MAX 12
 #define ATTRIBUTES_MAX 32
 
 bool py_is_package(const char *path) {
@@ -15,6 +13,12 @@ bool py_is_package(const char *path) {
 
 bool py_is_owner(const char *path) {
   return py_is_package(path) || (path && (strcmp(path, PY_OPERATORS) == 0 || strcmp(path, PY_LIBRARY) == 0));
+}
+
+const char *py_returned(struct py_unit *unit, const char *path) {
+  size_t length = path ? strlen(path) : 0, tail = strlen(PY_RETURNED);
+  return length > tail && strcmp(path + length - tail, PY_RETURNED) == 0 ? arena_copy(&unit->arena, path, length - tail)
+                                                                         : NULL;
 }
 
 py_id py_call_name(const struct py_tree *tree, py_id call) {
@@ -41,13 +45,21 @@ py_id py_argument(const struct py_tree *tree, py_id call, unsigned position, con
   return 0;
 }
 
+/* The call whose argument the node is, through a keyword. */
+py_id py_argument_of(const struct py_tree *tree, py_id node) {
+  py_id parent = py_parent(tree, node);
+  if (py_kind(tree, parent) == PY_KEYWORD_ARGUMENT)
+    parent = py_parent(tree, parent);
+  return py_kind(tree, parent) == PY_ARGUMENT_LIST ? py_parent(tree, parent) : 0;
+}
+
 static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth);
-static const char *constant(struct py_unit *unit, py_id node, unsigned depth);
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static bool is_nothing(const struct py_tree *tree, py_id node) {
-  node = py_unwrap(tree, node);
+/* name = None: a stand-in until another binding gives the value. */
+static bool is_nothing(const struct py_tree *tree, const struct py_binding *binding) {
+  py_id node = binding->kind == PY_BIND_PARAMETER ? 0 : py_unwrap(tree, binding->value);
   return node && (py_kind(tree, node) == PY_NONE || py_kind(tree, node) == PY_FALSE);
 }
 
@@ -83,6 +95,43 @@ static struct py_value import_value(struct py_unit *unit, const struct py_bindin
   return value;
 }
 
+/* What the function returns, if only in one of its branches: a value of the package, as "sgl_kernel()". */
+static struct py_value function_value(struct py_unit *unit, py_id function, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  for (py_id node = function, end = py_subtree_end(tree, function); node < end; node++) {
+    if (py_kind(tree, node) != PY_RETURN_STATEMENT || unit->scopes.scopes[unit->scopes.of[node]].node != function)
+      continue;
+    struct py_value value = evaluate(unit, py_first_named(tree, node), depth + 1);
+    if (py_is_owner(value.path)) {
+      value.path = py_text_format(&unit->arena, "%s" PY_RETURNED, value.path);
+      return value;
+    }
+  }
+  return (struct py_value){0};
+}
+
+/* One of the values of a literal table: for kernels in (sgl_kernel, other). */
+static struct py_value element_value(struct py_unit *unit, py_id list, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  enum py_kind kind = py_kind(tree, list);
+  if (kind == PY_LIST || kind == PY_TUPLE || kind == PY_SET)
+    for (py_id element = py_first_named(tree, list); element; element = py_next_named(tree, element)) {
+      struct py_value value = element_value(unit, element, depth);
+      if (py_is_owner(value.path))
+        return value;
+    }
+  py_id root = list; /* dotted names only: they are worked out once, however often they stand in tables */
+  while (root && py_kind(tree, root) == PY_ATTRIBUTE)
+    root = py_field(tree, root, PY_FIELD_OBJECT);
+  return root && py_kind(tree, root) == PY_IDENTIFIER ? evaluate(unit, list, depth + 1) : (struct py_value){0};
+}
+
+/* The function that the binding defines, or none. */
+static py_id defined_function(const struct py_tree *tree, const struct py_binding *binding) {
+  py_id parent = py_parent(tree, binding->node);
+  return binding->kind == PY_BIND_OTHER && py_kind(tree, parent) == PY_FUNCTION_DEFINITION ? parent : 0;
+}
+
 /* What a binding gives its name. Each is worked out once; one that depends on itself gives nothing. */
 static struct py_value binding_value(struct py_unit *unit, uint32_t index, unsigned depth) {
   enum { UNKNOWN, BUSY, KNOWN };
@@ -90,7 +139,8 @@ static struct py_value binding_value(struct py_unit *unit, uint32_t index, unsig
   if (binding->kind == PY_BIND_IMPORT)
     return import_value(unit, binding);
   struct py_value value = {0};
-  if ((binding->kind != PY_BIND_ASSIGN && binding->kind != PY_BIND_WITH) || !binding->value)
+  py_id function = defined_function(&unit->tree, binding);
+  if (!binding->value && !function)
     return value;
   if (!unit->binding_values) {
     unit->binding_values = arena_alloc(&unit->arena, unit->scopes.bindings_count * sizeof *unit->binding_values);
@@ -101,7 +151,9 @@ static struct py_value binding_value(struct py_unit *unit, uint32_t index, unsig
   if (unit->binding_states[index] == BUSY)
     return value;
   unit->binding_states[index] = BUSY;
-  value = evaluate(unit, binding->value, depth + 1);
+  value = function                        ? function_value(unit, function, depth)
+          : binding->kind == PY_BIND_LOOP ? element_value(unit, binding->value, depth)
+                                          : evaluate(unit, binding->value, depth + 1);
   value.flags |= PY_VALUE_ASSIGNED;
   value.statement = 0;
   if (binding->kind == PY_BIND_WITH && value.path && strcmp(value.path, PY_LIBRARY) != 0)
@@ -129,7 +181,7 @@ struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, 
   for (uint32_t i = first; i != PY_NO_BINDING; i = list[i].next) {
     active = active || i == from;
     bool counts = active && (deferred || !before || list[i].node < use || share_loop(tree, use, list[i].node));
-    if (!counts || list[i].kind == PY_BIND_DECLARE || is_nothing(tree, list[i].value))
+    if (!counts || list[i].kind == PY_BIND_DECLARE || is_nothing(tree, &list[i]))
       continue;
     struct py_value value = binding_value(unit, i, depth);
     if (value.path && result.path && strcmp(value.path, result.path) == 0)
@@ -141,7 +193,7 @@ struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, 
     return result;
   /* A name that means something else too, if only elsewhere, is nothing to edit. */
   for (uint32_t i = first; i != PY_NO_BINDING; i = list[i].next) {
-    if (list[i].kind == PY_BIND_DECLARE || is_nothing(tree, list[i].value))
+    if (list[i].kind == PY_BIND_DECLARE || is_nothing(tree, &list[i]))
       continue;
     struct py_value value = binding_value(unit, i, depth);
     if (!value.path || strcmp(value.path, result.path) != 0 || ((value.flags ^ result.flags) & PY_VALUE_ASSIGNED))
@@ -181,8 +233,8 @@ static struct py_value name_value(struct py_unit *unit, py_id node, unsigned dep
 static void append(struct py_unit *unit, struct py_value *value, py_id attribute) {
   const struct py_node *at = &unit->tree.nodes[attribute];
   const char *name = arena_copy(&unit->arena, unit->tree.bytes + at->start, at->end - at->start);
-  if (strcmp(value->path, "torch") == 0 && strcmp(name, "torch") == 0)
-    return; /* torch.torch is torch */
+  if (strcmp(value->path, "torch") == 0 && (strcmp(name, "torch") == 0 || strcmp(name, "_ops") == 0))
+    return; /* torch.torch is torch, torch._ops.ops is torch.ops */
   const struct py_export *from =
       py_is_owner(value->path) ? NULL : py_index_find(unit->scan, unit->path, value->path, name);
   if (from) {
@@ -191,6 +243,88 @@ static void append(struct py_unit *unit, struct py_value *value, py_id attribute
     return;
   }
   value->path = py_text_format(&unit->arena, "%s.%s", value->path, name);
+}
+
+/* --- attributes that keep the package ----------------------------------------------------------------------------- */
+
+/* self.kernels = sgl_kernel */
+struct py_kept {
+  py_id object, attribute;
+  struct py_value value;
+};
+
+static py_id class_around(const struct py_tree *tree, py_id node) {
+  while (node && py_kind(tree, node) != PY_CLASS_DEFINITION)
+    node = py_parent(tree, node);
+  return node;
+}
+
+static void keep_attributes(struct py_unit *unit) {
+  const struct py_tree *tree = &unit->tree;
+  unit->kept_known = true;
+  for (py_id node = 1; node < tree->count; node++) {
+    py_id left = py_kind(tree, node) == PY_ASSIGNMENT ? py_field(tree, node, PY_FIELD_LEFT) : 0;
+    py_id object = left && py_kind(tree, left) == PY_ATTRIBUTE ? py_field(tree, left, PY_FIELD_OBJECT) : 0;
+    if (!object || py_kind(tree, object) != PY_IDENTIFIER)
+      continue;
+    struct py_value value = evaluate(unit, py_field(tree, node, PY_FIELD_RIGHT), 1);
+    if (!py_is_owner(value.path))
+      continue;
+    value.flags |= PY_VALUE_ASSIGNED;
+    PY_GROW(unit->kept, unit->kept_count, unit->kept_capacity);
+    unit->kept[unit->kept_count++] = (struct py_kept){object, py_field(tree, left, PY_FIELD_ATTRIBUTE), value};
+  }
+}
+
+/* The class whose attributes `object` has: of self and cls the one around, else that of its name. */
+static py_id class_of(struct py_unit *unit, py_id object) {
+  const struct py_tree *tree = &unit->tree;
+  if (py_is(tree, object, "self") || py_is(tree, object, "cls"))
+    return class_around(tree, object);
+  bool deferred;
+  uint32_t binding = py_lookup(&unit->scopes, unit->scopes.of[object], py_node_name(&unit->scopes, object), &deferred);
+  py_id parent = binding == PY_NO_BINDING ? 0 : py_parent(tree, unit->scopes.bindings[binding].node);
+  return py_kind(tree, parent) == PY_CLASS_DEFINITION ? parent : 0;
+}
+
+static bool is_property(const struct py_tree *tree, py_id function) {
+  py_id around = py_parent(tree, function);
+  for (py_id node = py_first_named(tree, around);
+       py_kind(tree, around) == PY_DECORATED_DEFINITION && node && node != function; node = py_next_named(tree, node))
+    for (py_id word = node; word < py_subtree_end(tree, node); word++)
+      if (py_is(tree, word, "property") || py_is(tree, word, "cached_property"))
+        return true;
+  return false;
+}
+
+/* What the body of a class gives its attribute: a name that it binds, a method, a property. */
+static struct py_value class_value(struct py_unit *unit, py_id class, py_id attribute, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  uint32_t first =
+      py_scope_binding(&unit->scopes, py_scope_made(&unit->scopes, class), py_node_name(&unit->scopes, attribute));
+  struct py_value value = {0};
+  if (first == PY_NO_BINDING)
+    return value;
+  value = py_chain_value(unit, first, 0, true, depth + 1);
+  py_id function = defined_function(tree, &unit->scopes.bindings[first]);
+  if (function && is_property(tree, function))
+    value.path = py_returned(unit, value.path);
+  value.flags |= PY_VALUE_ASSIGNED;
+  return value;
+}
+
+/* self.kernels, config.kernels: what the class or an assignment in the file gives the attribute. */
+static struct py_value kept_value(struct py_unit *unit, py_id object, py_id attribute, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  if (!unit->kept_known)
+    keep_attributes(unit);
+  py_id class = class_of(unit, object);
+  struct py_value value = {0};
+  for (uint32_t i = 0; i < unit->kept_count; i++)
+    if (py_same_text(tree, unit->kept[i].attribute, attribute) &&
+        (class ? class_of(unit, unit->kept[i].object) == class : py_same_text(tree, unit->kept[i].object, object)))
+      return unit->kept[i].value;
+  return class ? class_value(unit, class, attribute, depth) : value;
 }
 
 static struct py_value attribute_value(struct py_unit *unit, py_id node, unsigned depth) {
@@ -204,6 +338,8 @@ static struct py_value attribute_value(struct py_unit *unit, py_id node, unsigne
     node = py_unwrap(tree, py_field(tree, node, PY_FIELD_OBJECT));
   }
   struct py_value value = evaluate(unit, node, depth + 1);
+  if (!value.path && count > 0 && names[count - 1] && py_kind(tree, node) == PY_IDENTIFIER)
+    value = kept_value(unit, node, names[--count], depth);
   while (value.path && count > 0 && names[count - 1])
     append(unit, &value, names[--count]);
   return value;
@@ -229,27 +365,32 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
   if (!name)
     return NULL;
   if (py_is(tree, name, "Library") || py_is(tree, name, "_scoped_library")) {
-    const char *library = constant(unit, py_argument(tree, call, 0, "ns"), depth + 1);
+    const char *library = py_constant_at(unit, py_argument(tree, call, 0, "ns"), depth + 1);
     return library && strcmp(library, PY_PACKAGE) == 0 ? PY_LIBRARY : NULL;
   }
   struct py_value function = evaluate(unit, py_field(tree, call, PY_FIELD_FUNCTION), depth + 1);
   if (!function.path)
     return NULL;
+  const char *returned = py_returned(unit, function.path);
+  if (returned)
+    return returned;
   if (strcmp(function.path, "getattr") == 0) {
     struct py_value object = evaluate(unit, py_argument(tree, call, 0, NULL), depth + 1);
-    const char *attribute = object.path ? constant(unit, py_argument(tree, call, 1, NULL), depth + 1) : NULL;
+    const char *attribute = object.path ? py_constant_at(unit, py_argument(tree, call, 1, NULL), depth + 1) : NULL;
     return attribute ? joined(unit, object.path, attribute) : NULL;
   }
+  if (strcmp(function.path, "importlib.reload") == 0)
+    return evaluate(unit, py_argument(tree, call, 0, "module"), depth + 1).path;
   bool import = strcmp(function.path, "importlib.import_module") == 0;
   if (import || strcmp(function.path, "pytest.importorskip") == 0 || strcmp(function.path, "sys.modules.get") == 0) {
-    const char *module = constant(unit, py_argument(tree, call, 0, import ? "name" : "modname"), depth + 1);
+    const char *module = py_constant_at(unit, py_argument(tree, call, 0, import ? "name" : "modname"), depth + 1);
     if (!module || *module != '.')
       return module;
-    const char *package = constant(unit, py_argument(tree, call, 1, "package"), depth + 1);
+    const char *package = py_constant_at(unit, py_argument(tree, call, 1, "package"), depth + 1);
     return package && py_is_package(package) && module[1] != '.' ? joined(unit, package, module) : NULL;
   }
   if (strcmp(function.path, "__import__") == 0) {
-    const char *module = constant(unit, py_argument(tree, call, 0, "name"), depth + 1);
+    const char *module = py_constant_at(unit, py_argument(tree, call, 0, "name"), depth + 1);
     if (module && !py_argument(tree, call, 3, "fromlist"))
       return arena_copy(&unit->arena, module, strcspn(module, "."));
     return module;
@@ -257,11 +398,36 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
   return NULL;
 }
 
+/* sys.modules["sgl_kernel"]; an entry of a literal table, if only one of several: KERNELS[name]. */
+static struct py_value subscript_value(struct py_unit *unit, py_id node, unsigned depth) {
+  const struct py_tree *tree = &unit->tree;
+  py_id object = py_field(tree, node, PY_FIELD_VALUE), key = py_field(tree, node, PY_FIELD_SUBSCRIPT);
+  struct py_value value = evaluate(unit, object, depth + 1);
+  if (value.path)
+    return (struct py_value){strcmp(value.path, "sys.modules") == 0 ? py_constant_at(unit, key, depth + 1) : NULL,
+                             PY_VALUE_ASSIGNED, 0, 0};
+  py_id table = py_unwrap(tree, object);
+  if (table && py_kind(tree, table) == PY_IDENTIFIER)
+    table = py_unwrap(tree, py_single_value(unit, table));
+  if (table && py_kind(tree, table) == PY_DICTIONARY) {
+    const char *wanted = py_constant_at(unit, key, depth + 1);
+    for (py_id pair = py_first_named(tree, table); pair && !py_is_owner(value.path); pair = py_next_named(tree, pair)) {
+      const char *name = py_constant_at(unit, py_field(tree, pair, PY_FIELD_KEY), depth + 1);
+      if (!wanted || (name && strcmp(name, wanted) == 0))
+        value = element_value(unit, py_field(tree, pair, PY_FIELD_VALUE), depth);
+    }
+  } else if (table) {
+    value = element_value(unit, table, depth);
+  }
+  value.flags |= PY_VALUE_ASSIGNED;
+  return value;
+}
+
 static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth) {
   const struct py_tree *tree = &unit->tree;
   struct py_value value = {0};
   node = py_unwrap(tree, node);
-  if (!node || depth > DEPTH_MAX)
+  if (!node || depth > PY_DEPTH_MAX)
     return value;
   switch (py_kind(tree, node)) {
   case PY_IDENTIFIER:
@@ -273,11 +439,10 @@ static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth
     value.flags = PY_VALUE_ASSIGNED;
     return value;
   case PY_SUBSCRIPT:
-    value = evaluate(unit, py_field(tree, node, PY_FIELD_VALUE), depth + 1);
-    value.path = value.path && strcmp(value.path, "sys.modules") == 0
-                     ? constant(unit, py_field(tree, node, PY_FIELD_SUBSCRIPT), depth + 1)
-                     : NULL;
-    value.flags = PY_VALUE_ASSIGNED;
+    return subscript_value(unit, node, depth);
+  case PY_LAMBDA:
+    value = evaluate(unit, py_field(tree, node, PY_FIELD_BODY), depth + 1);
+    value.path = py_is_owner(value.path) ? py_text_format(&unit->arena, "%s" PY_RETURNED, value.path) : NULL;
     return value;
   case PY_NAMED_EXPRESSION:
   case PY_ASSIGNMENT: /* the inner one of a = b = value */
@@ -298,48 +463,4 @@ static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth
 
 struct py_value py_evaluate(struct py_unit *unit, py_id node) {
   return evaluate(unit, node, 0);
-}
-
-/* --- constants ---------------------------------------------------------------------------------------------------- */
-
-/* The one value of a name that is bound once, by an assignment. */
-py_id py_single_value(struct py_unit *unit, py_id node) {
-  bool deferred;
-  uint32_t first = py_lookup(&unit->scopes, unit->scopes.of[node], py_node_name(&unit->scopes, node), &deferred);
-  py_id value = 0;
-  for (uint32_t i = first; i != PY_NO_BINDING; i = unit->scopes.bindings[i].next) {
-    if (unit->scopes.bindings[i].kind == PY_BIND_DECLARE)
-      continue;
-    if (value || unit->scopes.bindings[i].kind != PY_BIND_ASSIGN)
-      return 0;
-    value = unit->scopes.bindings[i].value;
-  }
-  return value;
-}
-
-static const char *constant(struct py_unit *unit, py_id node, unsigned depth) {
-  const struct py_tree *tree = &unit->tree;
-  node = py_unwrap(tree, node);
-  if (!node || depth > DEPTH_MAX)
-    return NULL;
-  if (py_kind(tree, node) == PY_IDENTIFIER)
-    return constant(unit, py_single_value(unit, node), depth + 1);
-  if (py_kind(tree, node) == PY_BINARY_OPERATOR && py_is(tree, py_field(tree, node, PY_FIELD_OPERATOR), "+")) {
-    const char *left = constant(unit, py_field(tree, node, PY_FIELD_LEFT), depth + 1);
-    const char *right = left ? constant(unit, py_field(tree, node, PY_FIELD_RIGHT), depth + 1) : NULL;
-    return right ? py_text_format(&unit->arena, "%s%s", left, right) : NULL;
-  }
-  if (py_kind(tree, node) != PY_STRING && py_kind(tree, node) != PY_CONCATENATED_STRING)
-    return NULL;
-  struct py_string string;
-  py_string_open(unit, node, &string);
-  const char *text = NULL;
-  if (string.size == 0 || !memchr(string.bytes, 0, string.size))
-    text = arena_copy(&unit->arena, string.bytes, string.size);
-  py_string_close(&string);
-  return text;
-}
-
-const char *py_constant(struct py_unit *unit, py_id node) {
-  return constant(unit, node, 0);
 }

@@ -1,0 +1,11 @@
+import sgl_kernel as k
+
+type A[k] = k.dsv3_router_gemm
+type B = list[k.dsv3_router_gemm]
+
+
+def f[k](x: k.dsv3_router_gemm) -> None: ...
+
+
+class C[k](k.dsv3_router_gemm):
+    x = k.dsv3_router_gemm
