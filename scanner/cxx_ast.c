@@ -131,8 +131,8 @@ static enum cxx_owner function_owner(const struct ast *ast, const struct cxx_use
   if (!named)
     return CXX_OWNER_OTHER; /* what a macro of that name leads to */
   bool is_template = clang_getCursorKind(function) == CXCursor_FunctionTemplate;
-  if (is_template != name->is_template)
-    return CXX_OWNER_OTHER;
+  if (is_template != name->is_template) /* without its template a specialisation is a function */
+    return use->role == CXX_ROLE_INSTANTIATION ? CXX_OWNER_UNPROVEN : CXX_OWNER_OTHER;
   enum CXLinkageKind linkage = clang_getCursorLinkage(function);
   if (linkage == CXLinkage_Internal || linkage == CXLinkage_UniqueExternal || linkage == CXLinkage_NoLinkage)
     return CXX_OWNER_OTHER;

@@ -15,6 +15,7 @@
  *   cxx_database.c    which macros, folders and forced headers that are (with cxx_commands.c)
  *   cxx_conditions.c  conditions around a use that are narrower than the new function
  *   cxx_strings.c     strings and comments
+ *   cxx_pasted.c      names that macros paste together
  *   cxx_edits.c       what fix writes
  */
 #ifndef SGL_CXX_FRONT_H
@@ -113,7 +114,7 @@ enum cxx_role {
   CXX_ROLE_DECLARATION,
   CXX_ROLE_DEFINITION,
   CXX_ROLE_USING,         /* using-declaration */
-  CXX_ROLE_INSTANTIATION, /* explicit instantiation of a template */
+  CXX_ROLE_INSTANTIATION, /* explicit instantiation or specialisation of a template */
   CXX_ROLE_MACRO_NAME,    /* #define of that name */
   CXX_ROLE_MACRO_BODY,
   CXX_ROLE_MACRO_USE, /* the name is a macro here, and stands for the function */
@@ -298,6 +299,8 @@ void cxx_configurations_read(struct cxx_unit *unit);
 char *cxx_conditions(const struct cxx_unit *unit, const struct cxx_use *use);
 /* cxx_strings.c: findings for strings, comments and #error texts. */
 void cxx_strings_find(struct cxx_unit *unit);
+/* cxx_pasted.c: findings for names that a macro puts together. */
+void cxx_pasted_find(struct cxx_unit *unit);
 /* cxx_edits.c: can the file get an include? Not the unit of a module without a place in front of the module. */
 bool cxx_edits_includable(const struct cxx_unit *unit);
 /* The edits of all findings that are VERDICT_REWRITE, and the new include. */

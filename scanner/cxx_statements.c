@@ -213,7 +213,9 @@ static void function_statement(struct cxx_unit *unit, struct cxx_scope *scope, s
   bool is_friend = cxx_has_keyword(s, start, d->first, KW_friend);
   if (d->name >= 0 && s->list[d->name]->name >= 0) {
     int at = d->name;
-    if (d->first == start) {
+    if (is_template && at + 1 < s->count && is(s->list[at + 1], '<')) {
+      cxx_add_use(unit, s, at, CXX_ROLE_INSTANTIATION, NULL); /* a specialisation, which declares nothing new */
+    } else if (d->first == start) {
       cxx_add_reference(unit, s, at); /* no type in front: a macro or broken text */
     } else if (is(s->list[d->first], CXX_SCOPE) || d->first == at) {
       struct cxx_scope *target = is(s->list[d->first], CXX_SCOPE) ? unit->global

@@ -447,9 +447,8 @@ static void one_string(struct strings *s, uint32_t first) {
   find_program(s);
   if (s->program)
     return;
-  s->place = registration_place(unit, first);
-  if (s->place == PLACE_PLAIN && (s->module = attribute_module(unit, first)) != NULL)
-    s->place = PLACE_ATTRIBUTE;
+  s->module = attribute_module(unit, first);
+  s->place = s->module ? PLACE_ATTRIBUTE : registration_place(unit, first);
   if (s->place == PLACE_REGISTRATION || s->place == PLACE_ATTRIBUTE)
     find_given_name(s);
   const struct text_view view = {.scan = unit->scan, .bytes = s->text.value, .size = s->text.size, .kind = TEXT_DOC};

@@ -200,6 +200,7 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
   cxx_configurations_read(unit);
   cxx_uses_report(unit);
   cxx_strings_find(unit);
+  cxx_pasted_find(unit);
   cxx_edits_make(unit);
   cxx_unit_free(unit);
   free(unit);

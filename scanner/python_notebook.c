@@ -248,17 +248,19 @@ static void blank(uint8_t *text, size_t from, size_t to) {
     text[from] = '0';
 }
 
-/* Lines that start with % or ! (or ask with ?), and what stands behind = % or = !, are no Python. */
-static void blank_line(uint8_t *text, size_t from, size_t to) {
+/* Lines that start with % or ! (or ask with ?), and what stands behind = % or = !, are no Python. True when such a line
+ * goes on behind a backslash. */
+static bool blank_line(uint8_t *text, size_t from, size_t to) {
   while (from < to && py_blank(text[from]))
     from++;
   while (to > from && (py_blank(text[to - 1]) || text[to - 1] == '\r'))
     to--;
   if (from == to)
-    return;
+    return false;
+  bool goes_on = text[to - 1] == '\\';
   if (text[from] == '%' || text[from] == '!' || text[from] == '?' || text[to - 1] == '?') {
     blank(text, from, to);
-    return;
+    return goes_on;
   }
   size_t at = from;
   while (at < to && (py_word_byte(text[at]) || strchr(".,[] ", text[at])) && text[at])
@@ -267,22 +269,29 @@ static void blank_line(uint8_t *text, size_t from, size_t to) {
     at++;
     while (at < to && py_blank(text[at]))
       at++;
-    if (at < to && (text[at] == '%' || text[at] == '!') && !(at + 1 < to && text[at + 1] == '='))
+    if (at < to && (text[at] == '%' || text[at] == '!') && !(at + 1 < to && text[at + 1] == '=')) {
       blank(text, at, to);
+      return goes_on;
+    }
   }
+  return false;
 }
 
 /* A line inside brackets or a string is not the start of anything. */
 static void blank_magics(uint8_t *text, size_t size) {
   unsigned depth = 0;
   uint8_t quote = 0;
-  bool triple = false, joined = false;
+  bool triple = false, joined = false, magic = false;
   for (size_t at = 0; at < size;) {
     size_t end = at;
     while (end < size && text[end] != '\n')
       end++;
-    if (depth == 0 && !quote && !joined)
-      blank_line(text, at, end);
+    if (magic) {
+      magic = end > at && text[end - 1] == '\\';
+      memset(text + at, ' ', end - at);
+    } else if (depth == 0 && !quote && !joined) {
+      magic = blank_line(text, at, end);
+    }
     joined = false;
     for (; at < end; at++) {
       uint8_t c = text[at];
