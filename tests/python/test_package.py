@@ -172,6 +172,7 @@ def main():
             **{f"stage, {order}": functools.partial(scenario, "stage", "old", stderr=r"(?m)^sgl-kernel-compat: SGL_KERNEL_COMPAT_STAGE: 'dsv4' is no deleted name",
                                                     ORDER=order, SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=warn, dsv3_fused_a_gemm=error,dsv4=warn,awq_dequantize=silent")
                for order in ("torch sgl_kernel", "sgl_kernel")},
+            "routed": lambda: scenario("routed", "new others", PYTHONWARNINGS="ignore"),
             "stub": lambda: scenario("stub", "", PYTHONWARNINGS="ignore"),
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),

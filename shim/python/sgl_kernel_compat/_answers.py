@@ -8,7 +8,7 @@ from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportEr
 _found: dict = {}  # id -> function: all places of a name give one object
 
 
-class _Gone(Exception):
+class Gone(Exception):
     """This answer cannot be had; the texts say why. cause: the one of them that is of this project's own kernel."""
 
     cause = ""
@@ -56,7 +56,7 @@ def is_left_behind(version, facts):
     """Does a release of sgl_kernel for CUDA certainly lack this, so that a Python function of the name is a leftover?"""
     try:
         return bool(version) and _release(version) >= _release(facts["first_without"])
-    except _Gone:  # the number of a fork
+    except Gone:  # the number of a fork
         return False
 
 
@@ -66,7 +66,7 @@ def _release(text):
 
     match = re.fullmatch(r"(\d+(?:\.\d+)*)(?:(a|b|rc)(\d+))?(?:\.post(\d+))?(?:\.dev(\d+))?(?:\+.*)?", text)
     if not match:
-        raise _Gone(f"{text!r} is no release number")
+        raise Gone(f"{text!r} is no release number")
     number, pre, pre_number, post, dev = match.groups()
     parts = [int(part) for part in number.split(".")]
     while len(parts) > 1 and parts[-1] == 0:
@@ -87,13 +87,21 @@ def _sglang():
 
 
 def _check_sglang(since, until):
-    """Raises _Gone when the installed sglang is not in a route's range."""
+    """Raises Gone when the installed sglang is not in a route's range."""
     installed = _sglang()
     if not installed:
-        raise _Gone("sglang is not installed")
+        raise Gone("sglang is not installed")
     release = _release(installed)
     if release < _release(since) or (until and release >= _release(until)):
-        raise _Gone(f"sglang {since} and newer" + (f", before {until}," if until else "") + f" would have it, {installed} is installed")
+        raise Gone(f"sglang {since} and newer" + (f", before {until}," if until else "") + f" would have it, {installed} is installed")
+
+
+def parameters(symbol):
+    """The names of an old function's parameters, in their order."""
+    import ast
+
+    arguments = ast.parse(f"def _{SYMBOLS[symbol]['signature']}: pass").body[0].args
+    return [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
 
 
 def _adapter(symbol, target):
@@ -101,9 +109,7 @@ def _adapter(symbol, target):
     import __future__, ast, typing
 
     tree = ast.parse(f"def _make(_target):\n def {symbol}{SYMBOLS[symbol]['signature']}: pass\n return {symbol}")
-    function = tree.body[0].body[0]
-    names = [a.arg for a in function.args.posonlyargs + function.args.args + function.args.kwonlyargs]
-    function.body = ast.parse(f"return _target({', '.join(f'{name}={name}' for name in names)})").body
+    tree.body[0].body[0].body = ast.parse(f"return _target({', '.join(f'{name}={name}' for name in parameters(symbol))})").body
     # The target is in a closure and not a global: torch.compile looks for globals in the module of the function's name,
     # and that is the package's, for pickle.
     scope = {"__name__": max((module for (module, _), of in PLACES.items() if of == symbol), key=len), "ScalarType": typing.Any}
@@ -125,23 +131,25 @@ def _follow(symbol, kind, module, name, since, until):
     if kind == "jit":
         why = why_not_jit()
         if why:
-            raise _Gone(why)
+            raise Gone(why)
     elif kind == "sglang":
         _check_sglang(since, until)
     try:
         target = getattr(importlib.import_module(module), name)
     except Exception as e:  # whatever a foreign module fails with
-        raise _Gone(f"{module}.{name} cannot be imported: {type(e).__name__}: {e}") from None
+        raise Gone(f"{module}.{name} cannot be imported: {type(e).__name__}: {e}") from None
     return _adapter(symbol, target)
 
 
 def find(symbol):
-    """The function that answers for a name. Raises _Gone with all reasons."""
-    all_of_them = _Gone()
+    """The function that answers for a name. Raises Gone with all reasons."""
+    if symbol in _found:
+        return _found[symbol]
+    all_of_them = Gone()
     for route in SYMBOLS[symbol]["routes"]:
         try:
             return _found.setdefault(symbol, _follow(symbol, *route))
-        except _Gone as gone:
+        except Gone as gone:
             all_of_them.args += (str(gone),)
             if route[0] == "jit":
                 all_of_them.cause = str(gone)
@@ -158,7 +166,7 @@ def may_have(symbol):
                 _check_sglang(since, until)
             if not why_not_jit() if kind == "jit" else find_spec(module.partition(".")[0]):
                 return True
-        except _Gone:
+        except Gone:
             pass
     return False
 
@@ -224,8 +232,8 @@ def answer(module, name, symbol, frame):
     if stage == "error":
         _refuse(module, forbidden_text(where, SYMBOLS[symbol], symbol), frame)
     try:
-        found = _found.get(symbol) or find(symbol)
-    except _Gone as gone:
+        found = find(symbol)
+    except Gone as gone:
         _refuse(module, gone_text(where, SYMBOLS[symbol], gone.args, gone.cause), frame)
     if stage != "silent":
         _warn.at_access(where, warning_text(where, SYMBOLS[symbol]), frame)

@@ -1,7 +1,7 @@
 """torch.ops.sgl_kernel.NAME for the deleted operators: the C library registers and serves what this project has, and they
-warn from here; the others exist too, and their call is an error with advice. Guards by hasattr do not find those, and may
-define them."""
-import atexit, ctypes, sys, threading
+warn from here; the others exist too, and their call goes where the catalog routes it, or is an error with advice. Guards by
+hasattr do not find those, and may define them."""
+import atexit, ctypes, functools, sys, threading
 
 from sgl_kernel_compat import _answers, _policy, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
@@ -70,7 +70,7 @@ _library = compile("torch.library.Library(PACKAGE, 'FRAGMENT')", _PLACE, "eval")
 
 
 def _bury(name, why):
-    """Register an operator whose call is an error."""
+    """Register an operator whose call is an error, or is routed to a function of another library."""
     import torch
 
     if not _dead:
@@ -80,16 +80,55 @@ def _bury(name, why):
 
 
 def _define(name):
-    """On all devices but the meta device, so that torch.library.register_fake takes the operator, as it took the old one."""
+    """On all devices but the meta device, so that torch.library.register_fake takes the operator, as it took the old one. One
+    that is routed is on those devices only that the old ones were on, so that fake tensors do not come to it."""
     import torch
 
-    def gone(*args, **kwargs):
+    def gone(*args):
         raise RuntimeError(_dead[name])
 
     library = eval(_library, {"torch": torch, "PACKAGE": PACKAGE})
     library.define(OPERATORS[name]["schema"])
-    library.impl(name, gone, "CompositeExplicitAutograd")
+    if _is_routed(name):
+        _routed.add(name)
+        for key in ("CUDA", "CPU"):
+            library.impl(name, functools.partial(_call, name), key)
+    else:
+        library.impl(name, gone, "CompositeExplicitAutograd")
     _kept[name] = library
+
+
+def _is_routed(name):
+    """May a route of the Python function lead somewhere, and does the operator take the same in the same order?"""
+    import torch
+
+    symbol = OPERATORS[name]["id"]
+    if not any(kind != "jit" for kind, *_ in SYMBOLS.get(symbol, {}).get("routes", ())) or not _answers.may_have(symbol):
+        return False
+    arguments = torch._C.parse_schema(f"{PACKAGE}::{OPERATORS[name]['schema']}").arguments
+    return [a.name for a in arguments] == _answers.parameters(symbol)
+
+
+_routed: set = set()  # names
+_told: set = set()  # operators whose call was warned about
+
+
+def _call(name, *args):
+    """A routed operator."""
+    symbol, where = OPERATORS[name]["id"], f"torch.ops.{PACKAGE}.{name}"
+    stage, _ = _policy.get_stage(symbol)
+    if stage == "error":
+        raise RuntimeError(_answers.forbidden_text(where, OPERATORS[name], symbol))
+    try:
+        function = _answers.find(symbol)
+    except _answers.Gone as gone:
+        raise RuntimeError(_answers.gone_text(where, OPERATORS[name], gone.args)) from None
+    if stage != "silent" and name not in _told:
+        text = _answers.warning_text(where, OPERATORS[name])
+        if not _warn.from_operator(where, text):
+            _warn.to_stderr(where, text)
+        _told.add(name)
+    return function(*args)
 
 
 def _hide(namespace):
@@ -115,6 +154,8 @@ def _hide(namespace):
                 if written:
                     if name not in _kept:
                         _define(name)
+                    if name in _routed:
+                        return kind.__getattr__(self, name)  # as any operator from now on
                     handed_out[name] = kind.__getattr__(self, name)
                     # torch keeps it in both: for hasattr too, and torch.export asks for each of a list.
                     vars(self).pop(name, None)

@@ -63,7 +63,7 @@ def _warn(name, text, frame):
     _seen.add(_key(name, frame))
 
 
-def _print(name, text):
+def to_stderr(name, text):
     """For code that has no line of Python: C++ in a thread of its own. Once for each name, as the C library does."""
     if name not in _seen and not silent() and sys.stderr is not None:
         sys.stderr.write(f"sgl-kernel-compat: warning: {text}\n")
@@ -77,7 +77,7 @@ def at_access(name, text, frame):
         return
     user = _user_frame(frame)
     if user is None:
-        _print(name, text)
+        to_stderr(name, text)
         return
     # torch asks while it traces, and again in each guard: there a filter may not raise, and once is enough.
     traced = _is_torch(frame)
