@@ -38,19 +38,19 @@ void audit_fault(struct audit_list *list, struct audit_object *object, const cha
   free(text);
 }
 
-void audit_add_place(struct audit_list *list, const char *path, const char *link, unsigned layer, size_t object) {
+struct audit_place *audit_add_place(struct audit_list *list, const char *path, const char *link, size_t object) {
   if (list->places_count == list->places_capacity) {
     list->places_capacity = list->places_capacity ? 2 * list->places_capacity : 16;
     list->places = scan_alloc(list->places, list->places_capacity * sizeof *list->places);
   }
-  list->places[list->places_count++] =
-      (struct audit_place){.path = arena_copy(&list->arena, path, strlen(path)),
-                           .link = link ? arena_copy(&list->arena, link, strlen(link)) : NULL,
-                           .layer = layer,
-                           .object = object};
+  struct audit_place *place = &list->places[list->places_count++];
+  *place = (struct audit_place){.path = arena_copy(&list->arena, path, strlen(path)),
+                                .link = link ? arena_copy(&list->arena, link, strlen(link)) : NULL,
+                                .object = object};
+  return place;
 }
 
-static void free_object(struct audit_object *object) {
+void audit_object_free(struct audit_object *object) {
   free(object->undefined);
   free(object->defined);
   free(object->exported);
@@ -64,6 +64,7 @@ void audit_list_free(struct audit_list *list) {
   free(list->objects);
   free(list->places);
   free(list->cache);
+  audit_image_free(list->image);
   arena_free(&list->arena);
 }
 
@@ -200,7 +201,7 @@ static void read_open_file(struct reading *reading, struct audit_list *list, con
   enum audit_kind kind = audit_kind_of(file->label, head, (size_t)got, file->named, &why);
   if (kind == AUDIT_ELF) {
     audit_elf(reading->context, list, audit_add(list, file->label, NULL), fd, size);
-    audit_add_place(list, file->label, NULL, 0, list->objects_count - 1);
+    audit_add_place(list, file->label, NULL, list->objects_count - 1);
   } else if (kind == AUDIT_AR || kind == AUDIT_ARCHIVE) {
     audit_archive(reading->context, list, fd, file->label, kind);
   } else if (kind == AUDIT_BROKEN) {
@@ -258,7 +259,7 @@ static void add_link(struct audit_list *list, const char *label, const char *ful
   if (length <= 0)
     return;
   target[length] = '\0';
-  audit_add_place(list, label, target, 0, SIZE_MAX);
+  audit_add_place(list, label, target, SIZE_MAX);
 }
 
 /* links: the list that the symbolic links go to. */
@@ -378,15 +379,17 @@ static void collect(struct audit_run *run, struct audit_input *input, size_t fir
 /* What the loader would call each file. The members of an archive that is a PATH are files for it, those of an archive
  * in a folder are not. */
 static void name_locations(struct audit_run *run, struct audit_input *input, struct arena *arena) {
-  bool archive = !input->folder && input->count && run->objects[input->first].member;
+  bool archive = false;
+  for (size_t i = input->first; i < input->first + input->count && !input->folder; i++)
+    archive |= run->objects[i].member != NULL;
   if (archive && input->world == WORLD_HOST)
     input->world = WORLD_ARCHIVE;
   for (size_t i = input->first; i < input->first + input->count; i++) {
     struct audit_object *object = &run->objects[i];
-    const char *label = archive ? object->member : object->path, *base = input->folder ? label : strrchr(label, '/');
+    const char *label = archive ? object->member : object->path;
     if (!label || (object->member && !archive) || strchr(label, '!'))
       continue;
-    base = base ? base + (*base == '/') : label;
+    const char *slash = input->folder ? NULL : strrchr(label, '/'), *base = slash ? slash + 1 : label;
     char *text = input->world == WORLD_HOST ? scan_format("%s/%s", input->base, base) : scan_format("/%s", label);
     object->location = arena_copy(arena, text, strlen(text));
     free(text);
@@ -416,6 +419,14 @@ bool audit_run(struct audit_run *run, char *const *paths, size_t paths_count, lo
     run->lists_count = files;
     run->files = files;
   }
+  if (good && pid) {
+    struct audit_list *list = run->lists[run->lists_count++] = scan_alloc(NULL, sizeof *list);
+    struct audit_input *input = &run->inputs[run->inputs_count++];
+    *list = (struct audit_list){0};
+    *input = (struct audit_input){.given = "", .folder = true, .world = WORLD_PROCESS};
+    good = audit_process(run->context, list, pid, &run->files, message, message_size);
+    collect(run, input, 0, 1, &links[0]);
+  }
   for (size_t i = 0; i < paths_count && good; i++) {
     collect(run, &run->inputs[i], run->inputs[i].first, run->inputs[i].count, &links[i]);
     name_locations(run, &run->inputs[i], &links[i].arena);
@@ -436,7 +447,7 @@ bool audit_run(struct audit_run *run, char *const *paths, size_t paths_count, lo
 
 void audit_free(struct audit_run *run) {
   for (size_t i = 0; i < run->objects_count; i++)
-    free_object(&run->objects[i]);
+    audit_object_free(&run->objects[i]);
   for (size_t i = 0; i < run->findings_count; i++)
     free(run->findings[i].message);
   for (size_t i = 0; i < run->notes_count; i++)

@@ -68,6 +68,8 @@ struct audit_code {
   unsigned count;
 };
 
+#define AUDIT_NO_LAYER UINT32_MAX
+
 /* One ELF file, or one that should have been one. All texts live in the list's arena. */
 struct audit_object {
   const char *path;     /* of the file in the file system, below its PATH */
@@ -108,11 +110,18 @@ struct audit_object {
 /* A name in the file system of a PATH that is looked up later. */
 struct audit_place {
   const char *path; /* without a slash in front */
-  const char *link; /* target of a symbolic link; NULL: a file or folder */
-  unsigned layer;
-  bool whiteout; /* of an image: the path is gone from the layers below; "folder/" for what is in it only */
-  size_t object; /* index in the list, SIZE_MAX: none */
+  const char *link; /* target of a symbolic link; NULL: something else */
+  enum {
+    PLACE_FILE,
+    PLACE_FOLDER,   /* of an image only */
+    PLACE_WHITEOUT, /* of an image: the path is gone from the layers below */
+    PLACE_OPAQUE,   /* of an image: all that is in this folder in the layers below is gone */
+  } kind;
+  unsigned layer; /* of an image */
+  size_t object;  /* index in the list, SIZE_MAX: none */
 };
+
+struct audit_image;
 
 /* What one file gave. Filled by one worker. */
 struct audit_list {
@@ -123,7 +132,7 @@ struct audit_list {
   size_t places_count, places_capacity;
   uint8_t *cache; /* etc/ld.so.cache of an archive or a container root; owned */
   size_t cache_size;
-  bool image;                               /* docker save or OCI: places and objects have layers */
+  struct audit_image *image;                /* docker save or OCI: places and objects have layers; NULL: it is none */
   const char *kernel, *kernel_distribution; /* dist-info of the kernel wheel: version, name; NULL: none */
   const char *torch;                        /* version of torch, likewise */
 };
@@ -155,9 +164,11 @@ struct audit_object *audit_add(struct audit_list *list, const char *path, const 
 /* Marks it, once: the first reason stays. */
 __attribute__((format(printf, 3, 4))) void audit_fault(struct audit_list *list, struct audit_object *object,
                                                        const char *format, ...);
-void audit_add_place(struct audit_list *list, const char *path, const char *link, unsigned layer, size_t object);
+struct audit_place *audit_add_place(struct audit_list *list, const char *path, const char *link, size_t object);
 /* Notes what the path of a file says: the version of the kernel wheel. Also for files that are not read. */
 void audit_note_path(const struct audit_context *context, struct audit_list *list, const char *path);
+/* What it owns outside of the list's arena. */
+void audit_object_free(struct audit_object *object);
 void audit_list_free(struct audit_list *list);
 
 enum audit_kind { AUDIT_OTHER, AUDIT_ELF, AUDIT_AR, AUDIT_ARCHIVE, AUDIT_BROKEN };
@@ -174,8 +185,25 @@ void audit_archive(const struct audit_context *context, struct audit_list *list,
                    enum audit_kind kind);
 /* A file without a name, for a member; -1 with errno. */
 int audit_temporary(void);
-/* Drops what upper layers hide, and puts the places of one file system together. */
-void audit_image_merge(struct audit_list *list);
+
+/* --- images (audit_image.c) --------------------------------------------------------------------------------------- */
+
+/* Does an archive whose first member has this name look like an image? */
+bool audit_image_begins(const char *member);
+struct audit_image *audit_image_start(void);
+void audit_image_free(struct audit_image *image);
+/* Keeps a JSON document of the image: its manifest, or what may lead there. */
+void audit_image_document(struct audit_image *image, const char *member, uint8_t *bytes, size_t size);
+#define AUDIT_DOCUMENT_MOST ((uint64_t)8 << 20)
+/* A layer or a link to one; returns its number, in the order of the archive. */
+unsigned audit_image_layer(struct audit_image *image, const char *member);
+void audit_image_link(struct audit_image *image, const char *member, const char *target);
+/* Keeps etc/ld.so.cache of a layer; takes the bytes. */
+void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes, size_t size);
+/* A member of a layer; false: a folder or whiteout, nothing to be read. */
+bool audit_image_place(struct audit_list *list, unsigned layer, const char *path, const char *link, bool folder);
+/* After the last member: puts the layers into the order of the manifest, and drops what is not to be seen. */
+void audit_image_finish(const struct audit_context *context, struct audit_list *list, const char *path);
 
 /* --- one ELF file (audit_elf.c, audit_sections.c) ----------------------------------------------------------------- */
 
@@ -256,6 +284,7 @@ struct audit_run {
   size_t findings_count, findings_capacity;
   const char *kernel;      /* release that is checked against */
   const char *kernel_from; /* "--kernel", the distribution of the environment, "the newest of the catalog" */
+  bool kernel_there;       /* a kernel wheel was among the files */
   bool environment;        /* the verdicts are against what was audited itself */
   const char *torch;       /* release of torch in what was audited; NULL: none */
   char **notes;            /* files and folders that could not be read, one line each; owned */

@@ -25,7 +25,8 @@ struct unpacking {
   const char *path;
   uint64_t size; /* of the file */
   uint64_t total, members;
-  bool stopped; /* a limit was reached */
+  unsigned layer; /* of an image, that is at work; AUDIT_NO_LAYER: none */
+  bool stopped;   /* a limit was reached */
 };
 
 /* One of them. */
@@ -35,7 +36,8 @@ struct nesting {
   const char *unit;   /* of a static archive */
   unsigned depth;
   bool filtered; /* skipping a member costs its whole size */
-  bool kept;     /* the names of its members are a file system: no archive in an archive */
+  bool kept;     /* the names of its members are a file system: no archive in an archive, but a layer */
+  bool image;    /* its members are layers and documents */
 };
 
 int audit_temporary(void) {
@@ -55,6 +57,7 @@ int audit_temporary(void) {
 
 static void fault(struct unpacking *run, const char *member, const char *format, const char *what) {
   struct audit_object *object = audit_add(run->list, run->path, member);
+  object->layer = run->layer;
   audit_fault(run->list, object, format, what);
 }
 
@@ -89,13 +92,53 @@ struct member {
   size_t size;
   int64_t offset; /* of the block */
   int status;     /* of libarchive */
+  uint8_t head[AUDIT_HEAD];
+  const uint8_t *rest; /* what first_block did not take of a block */
+  size_t rest_size;
+  int64_t rest_offset;
+  bool ended; /* first_block saw the end */
 };
 
 static bool next_block(struct member *member) {
+  if (member->rest_size) {
+    member->block = member->rest;
+    member->size = member->rest_size;
+    member->offset = member->rest_offset;
+    member->rest_size = 0;
+    return true;
+  }
+  if (member->ended)
+    return false;
   do
     member->status = archive_read_data_block(member->archive, &member->block, &member->size, &member->offset);
   while (member->status == ARCHIVE_RETRY);
   return member->status == ARCHIVE_OK || member->status == ARCHIVE_WARN;
+}
+
+/* A block can be as short as a byte; the first one is to show what the member is. */
+static bool first_block(struct member *member) {
+  if (!next_block(member))
+    return false;
+  size_t filled = 0;
+  if (member->size >= AUDIT_HEAD || member->offset != 0)
+    return true;
+  do {
+    size_t room = AUDIT_HEAD - filled, taken = member->offset != (int64_t)filled ? 0 : member->size;
+    taken = taken < room ? taken : room;
+    memcpy(member->head + filled, member->block, taken);
+    filled += taken;
+    if (taken < member->size) {
+      member->rest = (const uint8_t *)member->block + taken;
+      member->rest_size = member->size - taken;
+      member->rest_offset = member->offset + (int64_t)taken;
+      break;
+    }
+    member->ended = filled < AUDIT_HEAD && !next_block(member);
+  } while (filled < AUDIT_HEAD && !member->ended);
+  member->block = member->head;
+  member->size = filled;
+  member->offset = 0;
+  return true;
 }
 
 /* The whole member in a file without a name; -1 after a fault. */
@@ -140,7 +183,34 @@ static int copy_out(struct unpacking *run, struct member *member, uint64_t *size
   return -1;
 }
 
-static void read_archive(struct unpacking *run, int fd, const char *prefix, const char *unit, unsigned depth,
+/* Where an archive comes from: a file, or a member of another archive as it is unpacked. */
+struct source {
+  struct unpacking *run;
+  int fd; /* -1: the member */
+  struct member *member;
+  int64_t expected; /* offset of the next block */
+};
+
+static la_ssize_t pull(struct archive *archive, void *user, const void **buffer) {
+  struct source *source = user;
+  struct member *member = source->member;
+  if (source->expected > 0 && !next_block(member)) {
+    if (member->status == ARCHIVE_EOF)
+      return 0;
+    const char *why = archive_error_string(member->archive);
+    archive_set_error(archive, EIO, "%s", why ? why : "the archive around it is damaged");
+    return -1;
+  }
+  if (member->offset != source->expected || !spend(source->run, member->size)) {
+    archive_set_error(archive, EIO, "the archive around it ends or has a hole");
+    return -1;
+  }
+  source->expected += (int64_t)member->size;
+  *buffer = member->block;
+  return (la_ssize_t)member->size;
+}
+
+static void read_archive(struct source *source, const struct nesting *outer, const char *prefix, const char *unit,
                          const char *label);
 
 static void read_elf(struct unpacking *run, const struct nesting *level, struct member *member) {
@@ -150,45 +220,76 @@ static void read_elf(struct unpacking *run, const struct nesting *level, struct 
     return;
   struct audit_object *object = audit_add(run->list, run->path, member->label);
   object->unit = level->unit;
+  object->layer = run->layer;
   audit_elf(run->context, run->list, object, fd, size);
   close(fd);
   if (level->kept)
-    audit_add_place(run->list, member->label, NULL, 0, run->list->objects_count - 1);
+    audit_add_place(run->list, member->label, NULL, run->list->objects_count - 1)->layer = run->layer;
 }
 
+/* A zip file is read by its directory at the end, so it is copied; all others are read as they come. */
 static void read_inner(struct unpacking *run, const struct nesting *level, struct member *member,
                        enum audit_kind kind) {
   uint64_t size;
+  struct source source = {.run = run, .fd = -1, .member = member};
   if (level->depth + 1 >= run->context->limits.depth) {
     char *text = scan_format("depth of %llu", (unsigned long long)run->context->limits.depth);
     fault(run, member->label, "it exceeds the limit %s; see --limit", text);
     free(text);
     return;
   }
-  int fd = copy_out(run, member, &size);
-  if (fd < 0)
+  if (member->size > 1 && memcmp(member->block, "PK", 2) == 0 && (source.fd = copy_out(run, member, &size)) < 0)
     return;
   char *prefix = scan_format("%s!", member->label);
   const char *unit = kind == AUDIT_AR ? arena_copy(&run->list->arena, member->label, strlen(member->label)) : NULL;
-  read_archive(run, fd, prefix, unit, level->depth + 1, member->label);
+  read_archive(&source, level, prefix, unit, member->label);
   free(prefix);
-  close(fd);
+  if (source.fd >= 0)
+    close(source.fd);
+}
+
+/* A member of an image itself: a layer, or a document that says which layers there are. */
+static void read_image_member(struct unpacking *run, const struct nesting *level, struct member *member,
+                              uint64_t size) {
+  const char *why;
+  const char *text = member->block;
+  if (member->size && (*text == '{' || *text == '[') && size <= AUDIT_DOCUMENT_MOST) {
+    uint8_t *bytes = scan_alloc(NULL, size ? size : 1);
+    uint64_t filled = 0;
+    do {
+      if (member->offset < 0 || (uint64_t)member->offset != filled || member->size > size - filled)
+        break;
+      memcpy(bytes + filled, member->block, member->size);
+      filled += member->size;
+    } while (spend(run, member->size) && next_block(member));
+    audit_image_document(run->list->image, member->label, bytes, filled);
+  } else if (audit_kind_of(member->label, member->block, member->size, false, &why) == AUDIT_ARCHIVE) {
+    struct source source = {.run = run, .fd = -1, .member = member};
+    run->layer = audit_image_layer(run->list->image, member->label);
+    read_archive(&source, level, "", NULL, member->label);
+    run->layer = AUDIT_NO_LAYER;
+  }
 }
 
 /* What the loader of a container root or an image would read to find libraries. */
 static void read_cache(struct unpacking *run, struct member *member) {
   struct audit_list *list = run->list;
-  free(list->cache);
-  list->cache = NULL;
-  list->cache_size = 0;
+  uint8_t *bytes = NULL;
+  size_t size = 0;
   do {
-    if (member->offset < 0 || (uint64_t)member->offset != list->cache_size ||
-        member->size > CACHE_MOST - list->cache_size)
-      return;
-    list->cache = scan_alloc(list->cache, list->cache_size + member->size);
-    memcpy(list->cache + list->cache_size, member->block, member->size);
-    list->cache_size += member->size;
+    if (member->offset < 0 || (uint64_t)member->offset != size || member->size > CACHE_MOST - size)
+      break;
+    bytes = scan_alloc(bytes, size + member->size);
+    memcpy(bytes + size, member->block, member->size);
+    size += member->size;
   } while (spend(run, member->size) && next_block(member));
+  if (run->layer != AUDIT_NO_LAYER) {
+    audit_image_cache(list->image, run->layer, bytes, size);
+    return;
+  }
+  free(list->cache);
+  list->cache = bytes;
+  list->cache_size = size;
 }
 
 static void read_member(struct unpacking *run, const struct nesting *level, struct archive_entry *entry,
@@ -198,10 +299,15 @@ static void read_member(struct unpacking *run, const struct nesting *level, stru
   uint64_t size = sized && archive_entry_size(entry) > 0 ? (uint64_t)archive_entry_size(entry) : 0;
   if (sized && size == 0 && !audit_kind_of(member->label, NULL, 0, true, &why))
     return;
-  bool got = next_block(member);
+  bool got = first_block(member);
   if (!got && member->status != ARCHIVE_EOF) {
     const char *reason = archive_error_string(level->archive);
     fault(run, member->label, "it cannot be unpacked: %s", reason ? reason : "unknown reason");
+    return;
+  }
+  if (level->image) {
+    if (got)
+      read_image_member(run, level, member, size);
     return;
   }
   enum audit_kind kind = audit_kind_of(member->label, got ? member->block : NULL, got ? member->size : 0, true, &why);
@@ -228,18 +334,29 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
-static void read_entry(struct unpacking *run, const struct nesting *level, struct archive_entry *entry) {
+static const char *name_of(struct archive_entry *entry) {
   const char *name = archive_entry_pathname_utf8(entry);
   name = name ? name : archive_entry_pathname(entry);
+  return name ? name : "(name unreadable)";
+}
+
+static void read_entry(struct unpacking *run, const struct nesting *level, struct archive_entry *entry) {
   struct member member = {.archive = level->archive,
-                          .label = scan_format("%s%s", level->prefix, plain_path(name ? name : "(name unreadable)"))};
+                          .label = scan_format("%s%s", level->prefix, plain_path(name_of(entry)))};
   const char *link = archive_entry_symlink_utf8(entry);
-  bool plain = archive_entry_filetype(entry) == AE_IFREG || archive_entry_filetype(entry) == 0; /* 0: ar, by GNU's */
-  if (level->kept)
+  unsigned type = archive_entry_filetype(entry);
+  if (type != AE_IFLNK || (!link && !(link = archive_entry_symlink(entry))))
+    link = NULL;
+  bool content = (type == AE_IFREG || type == 0) && !archive_entry_hardlink(entry); /* 0: ar, by GNU's */
+  if (level->image && link)
+    audit_image_link(run->list->image, member.label, link);
+  else if (level->kept && run->layer != AUDIT_NO_LAYER)
+    content &= audit_image_place(run->list, run->layer, member.label, link, type == AE_IFDIR);
+  else if (level->kept && link)
+    audit_add_place(run->list, member.label, link, SIZE_MAX);
+  else if (level->kept)
     audit_note_path(run->context, run->list, member.label);
-  if (level->kept && archive_entry_filetype(entry) == AE_IFLNK && (link || (link = archive_entry_symlink(entry))))
-    audit_add_place(run->list, member.label, link, 0, SIZE_MAX);
-  else if (plain && !archive_entry_hardlink(entry))
+  if (content)
     read_member(run, level, entry, &member);
   free(member.label);
 }
@@ -248,10 +365,14 @@ static bool is_static(const struct archive *archive) {
   return (archive_format((struct archive *)archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_AR;
 }
 
-static void read_archive(struct unpacking *run, int fd, const char *prefix, const char *unit, unsigned depth,
+static void read_archive(struct source *source, const struct nesting *outer, const char *prefix, const char *unit,
                          const char *label) {
-  struct nesting level = {
-      .archive = archive_read_new(), .prefix = prefix, .unit = unit, .depth = depth, .kept = depth == 0};
+  struct unpacking *run = source->run;
+  struct nesting level = {.archive = archive_read_new(),
+                          .prefix = prefix,
+                          .unit = unit,
+                          .depth = outer ? outer->depth + 1 : 0,
+                          .kept = !outer || outer->image};
   struct archive_entry *entry;
   if (!level.archive)
     scan_out_of_memory();
@@ -263,22 +384,27 @@ static void read_archive(struct unpacking *run, int fd, const char *prefix, cons
   archive_read_support_filter_bzip2(level.archive);
   archive_read_support_filter_xz(level.archive);
   archive_read_support_filter_zstd(level.archive);
-  int status = archive_read_open_fd(level.archive, fd, BLOCK);
-  while (status >= ARCHIVE_WARN && !run->stopped) {
+  int status = source->fd >= 0 ? archive_read_open_fd(level.archive, source->fd, BLOCK)
+                               : archive_read_open(level.archive, source, NULL, pull, NULL);
+  for (bool first = true; status >= ARCHIVE_WARN && !run->stopped; first = false) {
     status = archive_read_next_header(level.archive, &entry);
     if (status == ARCHIVE_EOF || status < ARCHIVE_WARN)
       break;
     level.filtered = archive_filter_count(level.archive) > 1;
     if (!is_static(level.archive))
       level.unit = NULL;
+    if (first && !outer && !level.unit && audit_image_begins(plain_path(name_of(entry)))) {
+      level.image = true;
+      run->list->image = audit_image_start();
+    }
     if (++run->members > run->context->limits.members)
       stop(run, "members", run->context->limits.members);
     else
       read_entry(run, &level, entry);
   }
-  if (status != ARCHIVE_EOF && status < ARCHIVE_WARN) {
+  if (status != ARCHIVE_EOF && status < ARCHIVE_WARN && !run->stopped) {
     const char *why = archive_error_string(level.archive);
-    fault(run, depth ? label : NULL, "truncated or damaged: %s", why ? why : "unknown reason");
+    fault(run, label, "truncated or damaged: %s", why ? why : "unknown reason");
   }
   archive_read_free(level.archive);
 }
@@ -286,7 +412,10 @@ static void read_archive(struct unpacking *run, int fd, const char *prefix, cons
 void audit_archive(const struct audit_context *context, struct audit_list *list, int fd, const char *path,
                    enum audit_kind kind) {
   struct stat status;
-  struct unpacking run = {.context = context, .list = list, .path = path};
+  struct unpacking run = {.context = context, .list = list, .path = path, .layer = AUDIT_NO_LAYER};
+  struct source source = {.run = &run, .fd = fd};
   run.size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
-  read_archive(&run, fd, "", kind == AUDIT_AR ? arena_copy(&list->arena, path, strlen(path)) : NULL, 0, NULL);
+  read_archive(&source, NULL, "", kind == AUDIT_AR ? arena_copy(&list->arena, path, strlen(path)) : NULL, NULL);
+  if (list->image)
+    audit_image_finish(context, list, path);
 }

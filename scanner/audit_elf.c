@@ -349,6 +349,8 @@ static void take_symbol(struct audit_reader *reader, struct symbols *symbols, co
   struct audit_object *object = reader->object;
   unsigned bind = GELF_ST_BIND(symbol->st_info), visibility = GELF_ST_VISIBILITY(symbol->st_other);
   bool undefined = symbol->st_shndx == SHN_UNDEF;
+  if (symbol->st_shndx == SHN_ABS && version && strcmp(name, version) == 0)
+    return; /* it stands for the version itself */
   if (bind == STB_LOCAL || !*name || (!undefined && (visibility == STV_HIDDEN || visibility == STV_INTERNAL)))
     return;
   if (!afford(reader, strlen(name)))
@@ -394,7 +396,7 @@ static void take_symbols(struct audit_reader *reader, const Elf_Data *table, con
       audit_fault(reader->list, reader->object, "damaged: the name of symbol %d is outside of its string table", i);
       break;
     }
-    if (versym && gelf_getversym((Elf_Data *)versym, i, &number))
+    if (versym && gelf_getversym((Elf_Data *)versym, i, &number) && (number & 0x7fff) > VER_NDX_GLOBAL)
       version = versions[number & 0x7fff];
     take_symbol(reader, &symbols, &symbol, name, version);
   }
@@ -511,6 +513,19 @@ static bool has_strings(const struct sections *sections, size_t i) {
          strncmp(name, ".eh_frame", 9) != 0 && strcmp(name, ".gcc_except_table") != 0;
 }
 
+/* A segment without the names of symbols, which are strings like any other. */
+static void read_around(struct audit_reader *reader, const struct segment *segment, const struct tables *tables,
+                        void (*read)(struct audit_reader *, uint64_t, uint64_t)) {
+  uint64_t start, left, end = segment->offset + segment->size;
+  if (!place_of(tables, tables->strtab, &start, &left) || start < segment->offset || start > end ||
+      tables->strsz > end - start) {
+    read(reader, segment->offset, segment->size);
+    return;
+  }
+  read(reader, segment->offset, start - segment->offset);
+  read(reader, start + tables->strsz, end - start - tables->strsz);
+}
+
 static void read_contents(struct audit_reader *reader, const struct sections *sections, const struct tables *tables) {
   for (int pass = 0; pass < (reader->registers ? 2 : 1) && !reader->object->fault; pass++) {
     void (*read)(struct audit_reader *, uint64_t, uint64_t) = pass ? audit_schemas : audit_strings;
@@ -519,7 +534,7 @@ static void read_contents(struct audit_reader *reader, const struct sections *se
         read(reader, sections->headers[i].sh_offset, sections->headers[i].sh_size);
     for (size_t i = 0; sections->count == 0 && i < tables->segments_count; i++)
       if (!tables->segments[i].writable)
-        read(reader, tables->segments[i].offset, tables->segments[i].size);
+        read_around(reader, &tables->segments[i], tables, read);
   }
   for (size_t i = 0; i < sections->count; i++) {
     const GElf_Shdr *header = &sections->headers[i];
@@ -572,6 +587,8 @@ static void read_all(struct audit_reader *reader) {
     return;
   read_segments(reader, tables);
   for (size_t i = 0; i < sections.count; i++) {
+    if (sections.headers[i].sh_type == SHT_DYNAMIC && header.e_type != ET_REL && !tables->dynamic_size)
+      audit_fault(reader->list, object, "damaged: its program headers do not lead to its dynamic section");
     if (sections.headers[i].sh_type == SHT_DYNSYM) {
       tables->dynsym = sections.headers[i].sh_addr;
       tables->dynsym_size = sections.headers[i].sh_size;

@@ -169,6 +169,33 @@ static void print_finding(const struct audit_finding *finding, bool colour) {
   putchar('\n');
 }
 
+/* Do they differ in the name only? Of many symbols some are shown; libraries are listed in one line. */
+static bool alike(const struct audit_finding *a, const struct audit_finding *b) {
+  return a->mark == b->mark && (a->mark == MARK_SYMBOL || a->mark == MARK_LIBRARY) && a->verdict == b->verdict &&
+         strcmp(a->message, b->message) == 0;
+}
+
+/* The findings [at, end), which are alike. */
+static void print_alike(const struct audit_finding *findings, size_t count, bool colour) {
+  if (findings->mark == MARK_LIBRARY) {
+    char *names = scan_format("%s", findings->name);
+    for (size_t i = 1; i < count; i++) {
+      char *longer = scan_format("%s, %s", names, findings[i].name);
+      free(names);
+      names = longer;
+    }
+    struct audit_finding all = findings[0];
+    all.name = names;
+    print_finding(&all, colour);
+    free(names);
+    return;
+  }
+  for (size_t i = 0; i < count && i < SAME_SHOWN; i++)
+    print_finding(&findings[i], colour);
+  if (count > SAME_SHOWN)
+    printf("  %s and %zu more like it\n", audit_verdict_word(findings->verdict), count - SAME_SHOWN);
+}
+
 /* The findings of one object from index `at` on; returns the first one of the next. */
 static size_t print_object(const struct audit_run *run, size_t at, bool colour) {
   size_t object = run->findings[at].object, end = at, visible = 0;
@@ -181,21 +208,13 @@ static size_t print_object(const struct audit_run *run, size_t at, bool colour) 
   putchar('\n');
   free(label);
   print_facts(&run->objects[object]);
-  size_t same = 0;
-  for (size_t i = at; i < end; i++) {
-    const struct audit_finding *finding = &run->findings[i], *before = i > at ? finding - 1 : NULL;
-    if (!shown(finding))
-      continue;
-    bool alike = before && finding->mark == MARK_SYMBOL && before->mark == MARK_SYMBOL &&
-                 finding->verdict == before->verdict && strcmp(finding->message, before->message) == 0;
-    same = alike ? same + 1 : 0;
-    if (same < SAME_SHOWN)
-      print_finding(finding, colour);
-    const struct audit_finding *after = i + 1 < end ? finding + 1 : NULL;
-    bool more = after && after->mark == MARK_SYMBOL && after->verdict == finding->verdict &&
-                strcmp(after->message, finding->message) == 0;
-    if (same >= SAME_SHOWN && !more)
-      printf("  %s and %zu more like it\n", audit_verdict_word(finding->verdict), same - SAME_SHOWN + 1);
+  while (at < end) {
+    size_t count = 1;
+    while (at + count < end && alike(&run->findings[at], &run->findings[at + count]))
+      count++;
+    if (shown(&run->findings[at]))
+      print_alike(&run->findings[at], count, colour);
+    at += count;
   }
   return end;
 }
@@ -228,6 +247,10 @@ bool audit_report_text(const struct audit_run *run) {
   return true;
 }
 
+static bool same_fault(const struct audit_object *a, const struct audit_object *b) {
+  return b->fault && strcmp(a->path, b->path) == 0 && strcmp(a->fault, b->fault) == 0;
+}
+
 void audit_report_faults(const struct audit_run *run) {
   for (size_t i = 0; i < run->notes_count; i++) {
     fputs("sgl-migrate: ", stderr);
@@ -239,10 +262,17 @@ void audit_report_faults(const struct audit_run *run) {
     if (!object->fault || object->outside)
       continue;
     char *label = audit_label(run, object, true);
+    size_t more = 0; /* members of the same archive with the same fault */
+    while (i + 1 < run->objects_count && object->member && same_fault(object, &run->objects[i + 1])) {
+      more++;
+      i++;
+    }
     fputs("sgl-migrate: ", stderr);
     report_plain(stderr, label);
     fputs(": not analysed: ", stderr);
     report_plain(stderr, object->fault);
+    if (more)
+      fprintf(stderr, " (and %zu more members of the archive)", more);
     fputc('\n', stderr);
     free(label);
   }

@@ -148,46 +148,84 @@ static size_t registrar(const struct audit_run *run, const char *name) {
 
 /* --- functions ---------------------------------------------------------------------------------------------------- */
 
+/* What the finding is about. */
+struct reference {
+  size_t object;
+  enum audit_mark mark;
+  const char *name;
+  const struct catalog_symbol *symbol;
+  bool row; /* the function is gone */
+};
+
+/* " (stage warn, served until 2027-01-01)"; owned by the caller. */
+static char *stage(const struct catalog_symbol *symbol) {
+  return scan_format(" (stage %s%s%s)", symbol->stage, symbol->stage_end ? ", served until " : "",
+                     symbol->stage_end ? symbol->stage_end : "");
+}
+
+static void say(struct audit_run *run, const struct reference *one, enum audit_verdict verdict, char *message) {
+  add(run, one->object, one->mark, verdict, one->symbol, one->name, one->row, "%s", message);
+  free(message);
+}
+
+/* `other` defines it. */
+static void judge_answered(struct audit_run *run, const struct reference *one, size_t other, bool reached) {
+  const struct audit_object *answer = &run->objects[other];
+  char *label = audit_label(run, answer, true), *served = stage(one->symbol),
+       *when = left(run, &run->objects[one->object], one->symbol, CATALOG_LAYER_CXX);
+  const char *how = reached || one->mark == MARK_STRING
+                        ? ""
+                        : "; nothing that it needs loads that, so it has to be loaded with global scope before";
+  if (is_shim(answer))
+    say(run, one, AUDIT_SHIM, scan_format("%s; %s has it%s%s", when, label, served, how));
+  else
+    say(run, one, AUDIT_ALIVE, scan_format("%s defines it%s", label, how));
+  free(label);
+  free(served);
+  free(when);
+}
+
+/* It is gone, and nothing that was audited defines it. */
+static void judge_gone(struct audit_run *run, const struct reference *one) {
+  const struct catalog_symbol *symbol = one->symbol;
+  char *when = left(run, &run->objects[one->object], symbol, CATALOG_LAYER_CXX), *served_as = stage(symbol),
+       *use = instead(symbol, CATALOG_LAYER_CXX);
+  if (one->mark == MARK_NEEDS_WEAK)
+    say(run, one, AUDIT_OPTIONAL,
+        scan_format("%s; the reference is weak, so the file loads without it%s", when,
+                    served(symbol) ? ", and with " SHIM " it is there" : ""));
+  else if (served(symbol))
+    say(run, one, AUDIT_SHIM, scan_format("%s; " SHIM " has it%s, and is not in what was audited", when, served_as));
+  else
+    say(run, one, AUDIT_REMOVED, scan_format("%s; %s", when, use));
+  free(when);
+  free(served_as);
+  free(use);
+}
+
 /* The C++ function of a symbol, needed or looked up by its mangled name. */
 static void judge_function(struct audit_run *run, size_t index, enum audit_mark mark, const char *name,
                            const struct catalog_symbol *symbol) {
-  const struct audit_object *object = &run->objects[index];
-  bool row = gone(run, object, symbol, CATALOG_LAYER_CXX), reached;
+  struct reference one = {index, mark, name, symbol, gone(run, &run->objects[index], symbol, CATALOG_LAYER_CXX)};
+  bool reached;
   size_t other = definer(run, index, name, &reached);
-  char *when = left(run, object, symbol, CATALOG_LAYER_CXX);
+  if (other != SIZE_MAX && is_shim(&run->objects[other]) && !one.row && !run->environment)
+    other = SIZE_MAX; /* the kernel has it itself */
   if (other != SIZE_MAX) {
-    char *label = audit_label(run, &run->objects[other], true);
-    const char *how = reached || mark == MARK_STRING
-                          ? ""
-                          : "; nothing that it needs loads that, so it has to be loaded with global scope before";
-    if (is_shim(&run->objects[other]))
-      add(run, index, mark, AUDIT_SHIM, symbol, name, row, "%s; %s has it%s (stage %s%s%s)", when, label, how,
-          symbol->stage, symbol->stage_end ? ", served until " : "", symbol->stage_end ? symbol->stage_end : "");
-    else
-      add(run, index, mark, AUDIT_ALIVE, symbol, name, row, "%s defines it%s", label, how);
+    judge_answered(run, &one, other, reached);
+  } else if (one.row) {
+    judge_gone(run, &one);
+  } else if (run->environment && run->kernel_there) {
+    size_t as_operator = *symbol->op_name ? registrar(run, symbol->op_name) : SIZE_MAX;
+    char *label = as_operator == SIZE_MAX ? NULL : audit_label(run, &run->objects[as_operator], true);
+    say(run, &one, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN,
+        scan_format("kernel %s has it by the catalog, but nothing that was audited exports it%s%s%s", run->kernel,
+                    label ? "; " : "", label ? label : "",
+                    label ? " registers the operator of that name, with other C++ types or a hidden function" : ""));
     free(label);
-  } else if (row || run->environment) {
-    bool known_gone = row;
-    if (!known_gone) {
-      add(run, index, mark, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN, symbol, name, row,
-          "kernel %s has it by the catalog, but nothing that was audited exports it", run->kernel);
-    } else if (mark == MARK_NEEDS_WEAK) {
-      add(run, index, mark, AUDIT_OPTIONAL, symbol, name, row,
-          "%s; the reference is weak, so the file loads without it%s", when,
-          served(symbol) ? ", and with " SHIM " it is there" : "");
-    } else if (served(symbol)) {
-      add(run, index, mark, AUDIT_SHIM, symbol, name, row,
-          "%s; " SHIM " has it (stage %s%s%s), and is not in what was audited", when, symbol->stage,
-          symbol->stage_end ? ", served until " : "", symbol->stage_end ? symbol->stage_end : "");
-    } else {
-      char *use = instead(symbol, CATALOG_LAYER_CXX);
-      add(run, index, mark, AUDIT_REMOVED, symbol, name, row, "%s; %s", when, use);
-      free(use);
-    }
   } else {
-    add(run, index, mark, AUDIT_ALIVE, symbol, name, row, "kernel %s has it", run->kernel);
+    say(run, &one, AUDIT_ALIVE, scan_format("kernel %s has it", run->kernel));
   }
-  free(when);
 }
 
 static void judge_operator(struct audit_run *run, size_t index, const struct audit_string *string) {
@@ -257,14 +295,15 @@ static void judge_torch(struct audit_run *run, size_t index, const struct audit_
         "torch %s does not export it: this file was built against another release of torch", release);
 }
 
-/* What the process itself brings: Python's C API, and what linkers and compilers leave undefined on purpose. */
-static bool of_process(const char *name) {
-  static const char *const prefixes[] = {"Py",       "_Py",    "__gmon_start__", "_ITM_", "__cxa_finalize",
-                                         "__start_", "__stop_"};
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-    if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-      return true;
-  return false;
+/* Names that only a library can bring. What is not mangled may come from the program that loads the file, as with
+ * plugins and Python modules, and what is of the C++ library itself has a version. */
+static bool of_library(const char *name) {
+  static const char *const standard[] = {"_ZSt",   "_ZNSt",  "_ZNKSt",          "_ZGT", "_Zn", "_Zd",
+                                         "_ZTISt", "_ZTVSt", "_ZTVN10__cxxabiv"};
+  for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
+    if (strncmp(name, standard[i], strlen(standard[i])) == 0)
+      return false;
+  return strncmp(name, "_Z", 2) == 0;
 }
 
 static void judge_symbols(struct audit_run *run, size_t index, const struct torch *torch) {
@@ -282,7 +321,7 @@ static void judge_symbols(struct audit_run *run, size_t index, const struct torc
         judge_torch(run, index, symbol, torch);
       continue;
     }
-    if (!program || symbol->weak || symbol->version || of_process(symbol->name) || unknown == UNKNOWN_MOST ||
+    if (!program || symbol->weak || symbol->version || !of_library(symbol->name) || unknown == UNKNOWN_MOST ||
         audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
       continue;
     if (!decided) { /* seldom needed, and not cheap */
@@ -343,9 +382,10 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
   }
   for (size_t i = 0; i < object->strings_count; i++) {
     const struct audit_string *string = &object->strings[i];
-    if (string->operator)
+    /* A file that has the thing itself asks nobody for it. */
+    if (string->operator&& !has_schema(object, strstr(string->text, "::") + 2))
       judge_operator(run, index, string);
-    else
+    else if (!string->operator&& !audit_exports(object, audit_hash(string->text, strlen(string->text))))
       judge_function(run, index, MARK_STRING, string->text, string->catalog);
   }
   judge_symbols(run, index, torch);
@@ -358,13 +398,16 @@ static int in_order(const void *a, const void *b) {
     return x->object < y->object ? -1 : 1;
   if (x->mark != y->mark)
     return x->mark < y->mark ? -1 : 1;
-  int order = strcmp(x->name, y->name);
+  bool grouped = x->mark == MARK_SYMBOL || x->mark == MARK_LIBRARY; /* those for the same reason stand together */
+  int order = grouped ? strcmp(x->message, y->message) : 0;
+  order = order ? order : strcmp(x->name, y->name);
   return order ? order : strcmp(x->message, y->message);
 }
 
 void audit_judge(struct audit_run *run, const char *kernel) {
   const struct catalog_library *library = &run->context->catalog->library;
   run->environment = !kernel;
+  run->kernel_there = run->kernel != NULL;
   if (kernel) {
     run->kernel = kernel;
     run->kernel_from = "--kernel";

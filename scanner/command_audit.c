@@ -9,14 +9,16 @@
 
 static const char help[] =
     "usage: sgl-migrate audit [OPTION]... PATH...\n"
+    "       sgl-migrate audit [OPTION]... --pid N\n"
     "Say of binaries which removed sgl_kernel functions and operators they need or have, and who answers them.\n"
     "\n"
     "PATH is an ELF file, a static archive, a wheel, zip or tar file (read in place), a folder such as site-packages,\n"
-    "or the root folder of a container.\n"
+    "the root folder of a container, or an image of docker save.\n"
     "\n"
     "options:\n"
     "  --kernel VERSION   kernel release that the files have to run with (default: the environment itself: what was\n"
     "                     audited has to answer, with the kernel wheel that is in it)\n"
+    "  --pid N            the files that the running process N has mapped\n"
     "  --format FORMAT    what is printed on standard output: text (default), tsv (one row for each removed name: "
     "file,\n"
     "                     symbol, verdict), json (all facts), sarif (SARIF 2.1.0)\n"
@@ -51,13 +53,14 @@ static const char help[] =
 static const struct format {
   const char *name;
   bool (*print)(const struct audit_run *run);
-} formats[] = {{"text", audit_report_text}, {"tsv", audit_report_tsv}};
+} formats[] = {
+    {"text", audit_report_text}, {"tsv", audit_report_tsv}, {"json", audit_report_json}, {"sarif", audit_report_sarif}};
 
 static const struct format *parse_format(const char *text) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
     if (strcmp(text, formats[i].name) == 0)
       return &formats[i];
-  usage_error("--format '%s': text or tsv is needed", text);
+  usage_error("--format '%s': text, tsv, json or sarif is needed", text);
 }
 
 static void parse_limit(struct audit_limits *limits, const char *text) {
@@ -86,19 +89,30 @@ static void parse_limit(struct audit_limits *limits, const char *text) {
   usage_error("--limit '%s': member, total, ratio, members or depth, and a number from 1 on, like total=100G", text);
 }
 
+static long parse_pid(const char *text) {
+  char *end;
+  errno = 0;
+  long value = strtol(text, &end, 10);
+  if (errno || *end || *text < '0' || *text > '9' || value == 0)
+    usage_error("--pid '%s': the number of a process is needed", text);
+  return value;
+}
+
 struct wishes {
   const struct format *format;
   struct audit_limits limits;
+  long pid;
 };
 
 static void parse(int argc, char **argv, struct choice *choice, struct wishes *wishes) {
-  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_LIMIT };
+  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_LIMIT, OPTION_PID };
   static const struct option options[] = {{"kernel", required_argument, NULL, COMMAND_KERNEL},
                                           {"catalog", required_argument, NULL, COMMAND_CATALOG},
                                           {"jobs", required_argument, NULL, 'j'},
                                           {"help", no_argument, NULL, 'h'},
                                           {"format", required_argument, NULL, OPTION_FORMAT},
                                           {"limit", required_argument, NULL, OPTION_LIMIT},
+                                          {"pid", required_argument, NULL, OPTION_PID},
                                           {NULL, 0, NULL, 0}};
   int option;
   *wishes = (struct wishes){.format = &formats[0], .limits = audit_default_limits};
@@ -111,6 +125,9 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
     case OPTION_LIMIT:
       parse_limit(&wishes->limits, optarg);
       break;
+    case OPTION_PID:
+      wishes->pid = parse_pid(optarg);
+      break;
     case 'h':
       fputs(help, stdout);
       exit(command_finish(0));
@@ -118,7 +135,10 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
       command_option(choice, option, argv);
     }
   }
-  command_paths(choice, argc, argv);
+  if (!wishes->pid)
+    command_paths(choice, argc, argv);
+  else if (optind < argc)
+    usage_error("--pid audits the files of a process: leave '%s' out", argv[optind]);
 }
 
 int command_audit(int argc, char **argv) {
@@ -132,9 +152,12 @@ int command_audit(int argc, char **argv) {
     usage_error("--kernel '%s': not a release number like 0.4.6", choice.kernel);
   if (!choice.kernel && !catalog->library.releases_count)
     usage_error("the catalog names no kernel release; give one with --kernel");
-  struct audit_context context = {.catalog = catalog, .names = audit_names_build(catalog), .limits = wishes.limits};
+  struct audit_context context = {.catalog = catalog,
+                                  .names = audit_names_build(catalog),
+                                  .limits = wishes.limits,
+                                  .keep_symbols = wishes.format->print == audit_report_json};
   struct audit_run run = {.context = &context};
-  if (!audit_run(&run, choice.paths, choice.paths_count, 0, choice.threads, message, sizeof message))
+  if (!audit_run(&run, choice.paths, choice.paths_count, wishes.pid, choice.threads, message, sizeof message))
     usage_error("%s", message);
   audit_resolve(&run);
   audit_judge(&run, choice.kernel);

@@ -145,6 +145,8 @@ bool report_text(const struct report *report);
 bool report_json(const struct report *report);
 /* The log around an array of runs, which it takes. */
 json_t *report_sarif_log(json_t *runs);
+json_t *report_sarif_message(const char *text);
+json_t *report_sarif_rule(const struct catalog_symbol *symbol);
 bool report_sarif(const struct report *report);
 bool report_github(const struct report *report);
 bool report_junit(const struct report *report);

@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *message(const char *text) {
+json_t *report_sarif_message(const char *text) {
   return json_pack("{s:o}", "text", report_value(text, strlen(text)));
 }
 
-static json_t *rule(const struct catalog_symbol *symbol) {
+json_t *report_sarif_rule(const struct catalog_symbol *symbol) {
   char *removed = report_removals(symbol), *help = report_help(symbol);
   json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:{s:s}, s:{s:s}}", "id", symbol->id, "shortDescription",
-                             message(symbol->summary), "fullDescription", message(removed), "help", message(help),
-                             "defaultConfiguration", "level", "error", "properties", "family", symbol->family);
+                             report_sarif_message(symbol->summary), "fullDescription", report_sarif_message(removed),
+                             "help", report_sarif_message(help), "defaultConfiguration", "level", "error", "properties",
+                             "family", symbol->family);
   free(removed);
   free(help);
   return object;
@@ -25,7 +26,7 @@ static size_t used_rule(const struct catalog *catalog, const struct catalog_symb
                         json_t *rules) {
   size_t position = (size_t)(symbol - catalog->symbols);
   if (indexes[position] == 0) {
-    json_array_append_new(rules, rule(symbol));
+    json_array_append_new(rules, report_sarif_rule(symbol));
     indexes[position] = json_array_size(rules);
   }
   return indexes[position] - 1;
@@ -64,11 +65,11 @@ static json_t *one_result(size_t root, const struct source_file *file, const str
   json_t *where = location(root, file->path);
   json_object_set_new(json_object_get(where, "physicalLocation"), "region", place);
   char *value = scan_format("%s:%016llx:%u", print->text, (unsigned long long)report_path_hash(file->path), ordinal);
-  json_t *result =
-      json_pack("{s:s, s:I, s:s, s:o, s:[o], s:{s:s}, s:{s:s, s:s}}", "ruleId", finding->symbol->id, "ruleIndex",
-                (json_int_t)rule_index, "level", report_level(finding->level), "message", message(finding->message),
-                "locations", where, "partialFingerprints", "sglMigrate/v1", value, "properties", "verdict",
-                report_verdict(finding->verdict), "evidence", report_evidence(finding->evidence));
+  json_t *result = json_pack("{s:s, s:I, s:s, s:o, s:[o], s:{s:s}, s:{s:s, s:s}}", "ruleId", finding->symbol->id,
+                             "ruleIndex", (json_int_t)rule_index, "level", report_level(finding->level), "message",
+                             report_sarif_message(finding->message), "locations", where, "partialFingerprints",
+                             "sglMigrate/v1", value, "properties", "verdict", report_verdict(finding->verdict),
+                             "evidence", report_evidence(finding->evidence));
   free(value);
   if (baseline && finding->verdict != VERDICT_MENTION && finding->standing != STANDING_IGNORED)
     json_object_set_new(result, "baselineState",
@@ -116,8 +117,8 @@ static json_t *notifications(const struct report *report, bool configuration) {
       json_object_set_new(json_object_get(where, "physicalLocation"), "region",
                           json_pack("{s:I}", "startLine", (json_int_t)trouble->line));
     json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}, s:[o]}", "level", forms[trouble->kind].level, "message",
-                                          message(trouble->text), "descriptor", "id", forms[trouble->kind].id,
-                                          "locations", where));
+                                          report_sarif_message(trouble->text), "descriptor", "id",
+                                          forms[trouble->kind].id, "locations", where));
   }
   return list;
 }
@@ -132,7 +133,8 @@ static json_t *descriptors(void) {
               {"stale", "An entry of the baseline without a use."}};
   json_t *array = json_array();
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-    json_array_append_new(array, json_pack("{s:s, s:o}", "id", list[i].id, "shortDescription", message(list[i].text)));
+    json_array_append_new(
+        array, json_pack("{s:s, s:o}", "id", list[i].id, "shortDescription", report_sarif_message(list[i].text)));
   return array;
 }
 

@@ -1,0 +1,372 @@
+/* Images of `docker save` and OCI: an archive of layers, each an archive, and JSON documents that say in which order
+ * the layers lie. The documents often come last, so all layers are read first, and what is not to be seen is dropped.
+ */
+#include "scanner/audit.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct layer {
+  char *member;   /* "blobs/sha256/HASH", "HASH/layer.tar"; owned */
+  unsigned order; /* in the manifest, from 0; AUDIT_NO_LAYER: in none */
+  uint8_t *cache; /* etc/ld.so.cache; owned */
+  size_t cache_size;
+};
+
+struct document {
+  char *member;   /* owned */
+  uint8_t *bytes; /* owned */
+  size_t size;
+};
+
+struct link {
+  char *member, *target; /* owned */
+};
+
+struct audit_image {
+  struct layer *layers;
+  size_t layers_count;
+  struct document *documents;
+  size_t documents_count;
+  struct link *links;
+  size_t links_count;
+};
+
+/* --- what the archive has ----------------------------------------------------------------------------------------- */
+
+bool audit_image_begins(const char *member) {
+  static const char *const names[] = {"blobs/", "oci-layout", "index.json", "manifest.json", "repositories"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(member, names[i], strlen(names[i])) == 0)
+      return true;
+  return strlen(member) >= 64 && strspn(member, "0123456789abcdef") == 64; /* HASH/layer.tar, HASH.json, HASH.tar */
+}
+
+struct audit_image *audit_image_start(void) {
+  struct audit_image *image = scan_alloc(NULL, sizeof *image);
+  *image = (struct audit_image){0};
+  return image;
+}
+
+void audit_image_free(struct audit_image *image) {
+  if (!image)
+    return;
+  for (size_t i = 0; i < image->layers_count; i++) {
+    free(image->layers[i].member);
+    free(image->layers[i].cache);
+  }
+  for (size_t i = 0; i < image->documents_count; i++) {
+    free(image->documents[i].member);
+    free(image->documents[i].bytes);
+  }
+  for (size_t i = 0; i < image->links_count; i++) {
+    free(image->links[i].member);
+    free(image->links[i].target);
+  }
+  free(image->layers);
+  free(image->documents);
+  free(image->links);
+  free(image);
+}
+
+void audit_image_document(struct audit_image *image, const char *member, uint8_t *bytes, size_t size) {
+  image->documents = scan_alloc(image->documents, (image->documents_count + 1) * sizeof *image->documents);
+  image->documents[image->documents_count++] = (struct document){scan_format("%s", member), bytes, size};
+}
+
+unsigned audit_image_layer(struct audit_image *image, const char *member) {
+  image->layers = scan_alloc(image->layers, (image->layers_count + 1) * sizeof *image->layers);
+  image->layers[image->layers_count] = (struct layer){scan_format("%s", member), AUDIT_NO_LAYER, NULL, 0};
+  return (unsigned)image->layers_count++;
+}
+
+void audit_image_link(struct audit_image *image, const char *member, const char *target) {
+  image->links = scan_alloc(image->links, (image->links_count + 1) * sizeof *image->links);
+  image->links[image->links_count++] = (struct link){scan_format("%s", member), scan_format("%s", target)};
+}
+
+void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes, size_t size) {
+  free(image->layers[layer].cache);
+  image->layers[layer].cache = bytes;
+  image->layers[layer].cache_size = size;
+}
+
+bool audit_image_place(struct audit_list *list, unsigned layer, const char *path, const char *link, bool folder) {
+  static const char opaque[] = ".wh..wh..opq", whiteout[] = ".wh.";
+  size_t length = strlen(path);
+  while (length && path[length - 1] == '/')
+    length--;
+  char *name = scan_format("%.*s", (int)length, path), *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+  struct audit_place *place;
+  if (strcmp(base, opaque) == 0) {
+    *(slash ? slash : name) = '\0';
+    place = audit_add_place(list, name, NULL, SIZE_MAX);
+    place->kind = PLACE_OPAQUE;
+  } else if (strncmp(base, whiteout, strlen(whiteout)) == 0) {
+    memmove(base, base + strlen(whiteout), strlen(base + strlen(whiteout)) + 1);
+    place = audit_add_place(list, name, NULL, SIZE_MAX);
+    place->kind = PLACE_WHITEOUT;
+  } else {
+    place = audit_add_place(list, name, link, SIZE_MAX);
+    place->kind = folder ? PLACE_FOLDER : PLACE_FILE;
+  }
+  place->layer = layer;
+  free(name);
+  return place->kind == PLACE_FILE;
+}
+
+/* --- the order of the layers -------------------------------------------------------------------------------------- */
+
+static json_t *load(const struct audit_image *image, const char *member) {
+  for (size_t i = 0; i < image->documents_count; i++)
+    if (strcmp(image->documents[i].member, member) == 0)
+      return json_loadb((const char *)image->documents[i].bytes, image->documents[i].size, 0, NULL);
+  return NULL;
+}
+
+/* "sha256:HASH" is the member blobs/sha256/HASH; owned by the caller, NULL: it is no digest. */
+static char *blob(const json_t *descriptor) {
+  const char *digest = json_string_value(json_object_get(descriptor, "digest"));
+  const char *colon = digest ? strchr(digest, ':') : NULL;
+  return colon ? scan_format("blobs/%.*s/%s", (int)(colon - digest), digest, colon + 1) : NULL;
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* In an old image a layer that an earlier one has too is a link "../HASH/layer.tar". */
+static const char *target_of(const struct audit_image *image, const char *member) {
+  for (size_t i = 0; i < image->links_count; i++)
+    if (strcmp(image->links[i].member, member) == 0)
+      return strncmp(image->links[i].target, "../", 3) == 0 ? image->links[i].target + 3 : image->links[i].target;
+  return member;
+}
+
+/* Gives a layer its place; false: the archive has none of that name. */
+static bool put(struct audit_image *image, const char *member, unsigned order) {
+  const char *name = target_of(image, member);
+  for (size_t i = 0; i < image->layers_count; i++) {
+    const char *have = image->layers[i].member;
+    if (strcmp(have, name) == 0 || (!strchr(name, '/') && strcmp(base_name(have), name) == 0)) {
+      image->layers[i].order = order;
+      return true;
+    }
+  }
+  return false;
+}
+
+struct ordering {
+  struct audit_list *list;
+  const char *path;
+  unsigned count;
+  bool found; /* a manifest */
+};
+
+static void fault(struct ordering *work, const char *format, const char *what) {
+  struct audit_object *object = audit_add(work->list, work->path, NULL);
+  object->layer = AUDIT_NO_LAYER;
+  audit_fault(work->list, object, format, what);
+}
+
+static void put_all(struct ordering *work, const json_t *layers, bool descriptors) {
+  size_t i;
+  json_t *one;
+  json_array_foreach(layers, i, one) {
+    char *member = descriptors ? blob(one) : json_is_string(one) ? scan_format("%s", json_string_value(one)) : NULL;
+    if (!member || !put(work->list->image, member, work->count++))
+      fault(work, "an image whose layer %s is not in the archive", member ? member : "(no name)");
+    free(member);
+  }
+  work->found = true;
+}
+
+/* manifest.json of docker save. */
+static void order_docker(struct ordering *work, const json_t *manifest) {
+  if (json_array_size(manifest) > 1)
+    fault(work, "%s", "an archive of several images: only the first one is audited");
+  put_all(work, json_object_get(json_array_get(manifest, 0), "Layers"), false);
+}
+
+/* An OCI index leads to a manifest, or to another index with a manifest for each platform. */
+static void order_oci(struct ordering *work, const json_t *index, unsigned depth) {
+  const json_t *manifests = json_object_get(index, "manifests"), *layers = json_object_get(index, "layers");
+  if (layers) {
+    put_all(work, layers, true);
+    return;
+  }
+  size_t i;
+  json_t *one;
+  json_array_foreach(manifests, i, one) {
+    const char *system = json_string_value(json_object_get(json_object_get(one, "platform"), "os"));
+    if (system && strcmp(system, "unknown") == 0) /* an attestation */
+      continue;
+    char *member = blob(one);
+    json_t *next = member ? load(work->list->image, member) : NULL;
+    free(member);
+    if (next && depth < 4)
+      order_oci(work, next, depth + 1);
+    json_decref(next);
+    if (work->found)
+      return;
+  }
+}
+
+/* --- what is to be seen ------------------------------------------------------------------------------------------- */
+
+/* By path, the upper layer first. */
+static int by_path_and_layer(const void *a, const void *b) {
+  const struct audit_place *x = a, *y = b;
+  int order = strcmp(x->path, y->path);
+  if (order)
+    return order;
+  if (x->layer != y->layer)
+    return x->layer > y->layer ? -1 : 1;
+  return (x->object == SIZE_MAX) - (y->object == SIZE_MAX);
+}
+
+/* The highest layer in which the path hides what is below it (as a file, link, whiteout or opaque folder), plus 1. */
+static unsigned hidden_from(const struct audit_list *list, const char *path, size_t length) {
+  size_t low = 0, high = list->places_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const char *other = list->places[middle].path;
+    int order = strncmp(other, path, length);
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < list->places_count && strncmp(list->places[low].path, path, length) == 0; low++) {
+    const struct audit_place *place = &list->places[low];
+    if (place->path[length] == '\0' && place->kind != PLACE_FOLDER)
+      return place->layer + 1;
+    if (place->path[length] > '\0')
+      break;
+  }
+  return 0;
+}
+
+/* Is a file of this layer seen? Nothing above may have its name or hide one of its folders. */
+static bool is_seen(const struct audit_list *list, const char *path, size_t length, unsigned layer) {
+  for (size_t at = 0; at < length; at++)
+    if (path[at] == '/' && hidden_from(list, path, at) > layer + 1)
+      return false;
+  size_t low = 0, high = list->places_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    int order = strncmp(list->places[middle].path, path, length);
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < list->places_count && strncmp(list->places[low].path, path, length) == 0; low++)
+    if (list->places[low].path[length] == '\0')
+      return list->places[low].layer <= layer;
+  return true;
+}
+
+static void free_hidden(struct audit_object *object) {
+  audit_object_free(object);
+  *object = (struct audit_object){0};
+}
+
+static void drop_hidden(const struct audit_context *context, struct audit_list *list) {
+  size_t *moved = scan_alloc(NULL, list->objects_count * sizeof *moved), objects = 0, places = 0;
+  for (size_t i = 0; i < list->objects_count; i++) {
+    struct audit_object *object = &list->objects[i];
+    bool seen = object->layer == AUDIT_NO_LAYER ||
+                (object->member && is_seen(list, object->member, strcspn(object->member, "!"), object->layer));
+    moved[i] = seen ? objects : SIZE_MAX;
+    if (!seen)
+      free_hidden(object);
+    else
+      list->objects[objects++] = *object;
+  }
+  list->objects_count = objects;
+  bool *keep = scan_alloc(NULL, list->places_count * sizeof *keep);
+  for (size_t i = 0; i < list->places_count; i++) {
+    const struct audit_place *place = &list->places[i];
+    bool wanted = place->link || place->object != SIZE_MAX || strcmp(base_name(place->path), "METADATA") == 0;
+    keep[i] = wanted && place->kind == PLACE_FILE && is_seen(list, place->path, strlen(place->path), place->layer);
+    if (keep[i])
+      audit_note_path(context, list, place->path);
+  }
+  for (size_t i = 0; i < list->places_count; i++) {
+    struct audit_place place = list->places[i];
+    place.object = place.object == SIZE_MAX ? SIZE_MAX : moved[place.object];
+    if (keep[i] && (place.link || place.object != SIZE_MAX))
+      list->places[places++] = place;
+  }
+  list->places_count = places;
+  free(keep);
+  free(moved);
+}
+
+/* A layer that no manifest names is none of the image: its number is replaced, and what it has is dropped. */
+static void number_layers(struct audit_list *list) {
+  struct audit_image *image = list->image;
+  size_t objects = 0, places = 0;
+  for (size_t i = 0; i < list->objects_count; i++) {
+    struct audit_object *object = &list->objects[i];
+    unsigned order = object->layer == AUDIT_NO_LAYER ? AUDIT_NO_LAYER : image->layers[object->layer].order;
+    if (object->layer != AUDIT_NO_LAYER && order == AUDIT_NO_LAYER) {
+      free_hidden(object);
+      order = AUDIT_NO_LAYER;
+    } else {
+      object->layer = order;
+    }
+  }
+  size_t *moved = scan_alloc(NULL, list->objects_count * sizeof *moved);
+  for (size_t i = 0; i < list->objects_count; i++) {
+    bool there = list->objects[i].path != NULL;
+    moved[i] = there ? objects : SIZE_MAX;
+    if (there)
+      list->objects[objects++] = list->objects[i];
+  }
+  list->objects_count = objects;
+  for (size_t i = 0; i < list->places_count; i++) {
+    struct audit_place place = list->places[i];
+    place.layer = image->layers[place.layer].order;
+    place.object = place.object == SIZE_MAX ? SIZE_MAX : moved[place.object];
+    if (place.layer != AUDIT_NO_LAYER)
+      list->places[places++] = place;
+  }
+  list->places_count = places;
+  free(moved);
+}
+
+void audit_image_finish(const struct audit_context *context, struct audit_list *list, const char *path) {
+  struct audit_image *image = list->image;
+  struct ordering work = {.list = list, .path = path};
+  json_t *docker = load(image, "manifest.json"), *oci = load(image, "index.json");
+  if (json_is_array(docker))
+    order_docker(&work, docker);
+  else if (oci)
+    order_oci(&work, oci, 0);
+  json_decref(docker);
+  json_decref(oci);
+  if (!work.found) {
+    fault(&work, "%s", "it looks like an image, but has no manifest: its layers are taken in the order of the archive");
+    for (size_t i = 0; i < image->layers_count; i++)
+      image->layers[i].order = (unsigned)i;
+  }
+  unsigned top = 0;
+  for (size_t i = 0; i < image->layers_count; i++) {
+    struct layer *layer = &image->layers[i];
+    if (layer->cache && layer->order != AUDIT_NO_LAYER && (!list->cache || layer->order > top)) {
+      free(list->cache);
+      list->cache = layer->cache;
+      list->cache_size = layer->cache_size;
+      top = layer->order;
+      layer->cache = NULL;
+    }
+  }
+  number_layers(list);
+  if (list->places_count)
+    qsort(list->places, list->places_count, sizeof *list->places, by_path_and_layer);
+  drop_hidden(context, list);
+}

@@ -1,0 +1,437 @@
+#!/usr/bin/env python3
+"""sgl-migrate audit: what is read and how, libraries, verdicts, forms; archives, images, processes; files that lie."""
+import gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
+from elf_files import FUSED, HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
+from tool import TOOL, Tree, contains, equal, main, run
+
+ARGS = ["--kernel", "0.4.6"]
+SHIM = pathlib.Path(os.environ["BUILD_DIR"]) / "lib" / "libsgl_kernel_compat.so"
+
+
+def rows(tree, *args):
+    return tree.run("audit", *ARGS, "--format", "tsv", *(args or ["."])).out
+
+
+def facts(tree, *args):
+    return json.loads(tree.run("audit", *ARGS, "--format", "json", *(args or ["."])).out)
+
+
+def verdicts(tree, *args):
+    """file: verdict name"""
+    log = json.loads(tree.run("audit", "--format", "json", *(args or ["."])).out)
+    return [f'{log["files"][f["file"]]["path"]}: {f["verdict"]} {f["symbol"] or f["name"]}' for f in log["findings"] if f["kind"] != "torch-abi"]
+
+
+def zipped(members, packing=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def tarred(members, pack=lambda data: data):
+    """str: a link; None: a folder."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, data in members.items():
+            one = tarfile.TarInfo(name)
+            one.type = tarfile.SYMTYPE if isinstance(data, str) else tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            one.linkname = data if isinstance(data, str) else ""
+            one.size = len(data) if isinstance(data, bytes) else 0
+            archive.addfile(one, io.BytesIO(data) if isinstance(data, bytes) else None)
+    return pack(out.getvalue())
+
+
+# --- archives ---------------------------------------------------------------------------------------------------------
+
+
+def test_archives_of_all_kinds():
+    zstd = lambda data: subprocess.run(["zstd", "-qc"], input=data, capture_output=True, check=True).stdout
+    files = {"a.whl": zipped({"p/_C.so": user()}), "b.zip": zipped({"p/_C.so": user()}, zipfile.ZIP_STORED), "c.tar": tarred({"p/_C.so": user()}),
+             "d.tar.gz": tarred({"p/_C.so": user()}, gzip.compress), "e.tar.xz": tarred({"p/_C.so": user()}, lzma.compress),
+             "f.tar.zst": tarred({"p/_C.so": user()}, zstd)}
+    with Tree(files) as tree:
+        equal(rows(tree), "".join(f"{name}\t{ROW}" for name in files))
+        for name in files:  # and as PATH
+            equal(rows(tree, name), f"{name}\t{ROW}")
+
+
+def test_archives_in_archives():
+    wheel = zipped({"p/_C.so": user()})
+    with Tree({"x.tar.gz": tarred({"deep/w.whl": wheel, "t.tar": tarred({"w2.whl": wheel})}, gzip.compress)}) as tree:
+        members = [f["member"] for f in facts(tree)["files"]]
+        equal(members, ["deep/w.whl!p/_C.so", "t.tar!w2.whl!p/_C.so"])
+        done = tree.run("audit", *ARGS, "--format", "tsv", "--limit", "depth=2", ".")
+        equal(done.out, f"x.tar.gz\t-\tnot-analysed\nx.tar.gz\t{ROW}")
+        contains(done.err, "x.tar.gz!t.tar!w2.whl: not analysed: it exceeds the limit depth of 2; see --limit\n")
+        equal(done.returncode, 5)
+
+
+def test_static_archive_defines_what_it_needs():
+    with Tree({"user.o": compiled(USER, name="x.o"), "owner.o": compiled(OWNER, name="x.o")}) as tree:
+        subprocess.run(["ar", "rcs", "both.a", "user.o", "owner.o"], cwd=tree.path, check=True)
+        subprocess.run(["ar", "rcs", "need.a", "user.o"], cwd=tree.path, check=True)
+        subprocess.run(["ar", "rcsT", "thin.a", "user.o"], cwd=tree.path, check=True)
+        equal(rows(tree), f"both.a\tdsv3_router_gemm\tprovides\nneed.a\t{ROW}owner.o\tdsv3_router_gemm\tprovides\nthin.a\t-\tnot-analysed\nuser.o\t{ROW}")
+
+
+def test_traversal_is_a_label():
+    names = ["../../../../tmp/sgl-escape.so", "/tmp/sgl-escape.so", "a/../../b.so", "\x1b[31mred.so"]
+    with Tree({"a.zip": zipped({n: user() for n in names})}) as tree:
+        done = tree.run("audit", *ARGS, "a.zip", env=dict(os.environ, TMPDIR=str(tree.path)))
+        equal("\x1b" in done.out, False)
+        equal(done.out.count("shim dsv3_router_gemm"), 4)
+        equal(sorted(p.name for p in tree.path.rglob("*")), ["a.zip"])
+        equal(os.path.exists("/tmp/sgl-escape.so"), False)
+
+
+def test_limits():
+    zeros = b"\x7fELF" + bytes(90 << 20)
+    bomb = zipped({"a.so": zeros})
+    with Tree({"bomb.zip": bomb, "many.zip": zipped({f"{i}.so": user() for i in range(20)}), "tmp/x": ""}) as tree:
+        def one(path, *args):
+            done = tree.run("audit", *ARGS, "--format", "tsv", *args, path, env=dict(os.environ, TMPDIR=str(tree.path / "tmp")))
+            equal(sorted(p.name for p in (tree.path / "tmp").iterdir()), ["x"])
+            return done
+        start = time.monotonic()
+        done = one("bomb.zip")
+        equal((done.out, done.returncode), ("bomb.zip\t-\tnot-analysed\n", 4))
+        contains(done.err, "limit ratio of 1000; see --limit")
+        equal(time.monotonic() - start < 10, True)
+        contains(one("bomb.zip", "--limit", "member=1M").err, "bomb.zip!a.so: not analysed: it exceeds the limit member of 1048576; see --limit\n")
+        contains(one("bomb.zip", "--limit", "total=80M").err, "limit total of 83886080")
+        contains(one("bomb.zip", "--limit", "ratio=100000").err, "a.so: not analysed: damaged")  # read in full, but no ELF file
+        done = one("many.zip", "--limit", "members=10")
+        contains(done.err, "limit members of 10")
+        equal(done.out, f"many.zip\t-\tnot-analysed\nmany.zip\t{ROW}")
+        for wrong in ("member", "member=", "member=0", "member=x", "size=1", "member=99999999999G", "=1", "member=-1"):
+            done = one("many.zip", "--limit", wrong)
+            equal((done.returncode, done.out), (8, ""))
+            contains(done.err, f"sgl-migrate: --limit '{wrong}': ")
+
+
+def test_no_temporary_folder():
+    with Tree({"a.whl": zipped({"_C.so": user()})}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".", env=dict(os.environ, TMPDIR="/nowhere"))
+        equal((done.out, done.returncode), ("a.whl\t-\tnot-analysed\n", 4))
+        contains(done.err, "a.whl!_C.so: not analysed: no file for it in the temporary folder: No such file")
+
+
+def test_damaged_archives():
+    wheel, tar = zipped({"_C.so": user(), "x": os.urandom(5000)}), tarred({"_C.so": user(), "x": os.urandom(5000)}, gzip.compress)
+    with Tree({"a.whl": wheel[:-200], "b.tar.gz": tar[:-3000], "c.whl": b"no zip", "d.whl": b"", "e.so": b"", "f.so": b"\0junk", "g.so": "INPUT(libx.so)\n",
+               "h.so": "version https://git-lfs.github.com/spec/v1\n"}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".")
+        bad = [line.split("\t")[0] for line in done.out.splitlines() if line.endswith("not-analysed")]
+        equal([b for b in bad if b != "a.whl"], ["b.tar.gz", "c.whl", "d.whl", "e.so", "f.so", "h.so"])
+        equal(done.returncode & 4, 4)
+        for why in ("c.whl: not analysed: named like a wheel", "e.so: not analysed: named like a library, but it is empty", "a pointer of Git LFS"):
+            contains(done.err, why)
+
+
+# --- images and roots -------------------------------------------------------------------------------------------------
+
+
+def image(layers, order, docker=True, pack=lambda data: data):
+    """An image whose layers, {name: members}, lie in the archive as given and are stacked in `order`."""
+    blob = lambda name: f"blobs/sha256/{name * 64}"
+    members = {"blobs/": None, "blobs/sha256/": None, **{blob(n): tarred(m, pack) for n, m in layers.items()}}
+    manifest = {"schemaVersion": 2, "layers": [{"digest": "sha256:" + n * 64} for n in order]}
+    if docker:
+        members["manifest.json"] = json.dumps([{"Config": "c", "Layers": [blob(n) for n in order]}]).encode()
+    else:
+        members[blob("f")] = json.dumps(manifest).encode()
+        members["index.json"] = json.dumps({"manifests": [{"digest": "sha256:" + "e" * 64, "platform": {"os": "unknown"}}, {"digest": "sha256:" + "f" * 64}]}).encode()
+    return tarred(members)
+
+
+def test_image_layers():
+    lower = {"opt/": None, "opt/a.so": user(), "opt/gone.so": user(), "opt/new.so": user(), "srv/b.so": user(), "srv/keep/c.so": user(), "var/d.so": user()}
+    upper = {"opt/.wh.gone.so": b"", "opt/new.so": compiled(OWNER), "srv/.wh..wh..opq": b"", "srv/e.so": user(), ".wh.var": b""}
+    for docker in (True, False):
+        for pack in (lambda data: data, gzip.compress):
+            # The upper layer comes first in the archive; a third one is in no manifest.
+            data = image({"b": upper, "a": lower, "c": {"never.so": user()}}, "ab", docker, pack)
+            with Tree({"image.tar": data}) as tree:
+                log = facts(tree, "image.tar")
+                equal([f["member"] for f in log["files"] if not f["fault"]], ["opt/new.so", "srv/e.so", "opt/a.so"])
+                equal([f["fault"] for f in log["files"] if f["fault"]], [])
+                equal(log["roots"][0]["kind"], "root")
+                equal(rows(tree, "image.tar"), f"image.tar\t{ROW}image.tar\tdsv3_router_gemm\tprovides\n")
+
+
+def test_image_faults():
+    with Tree({"a.tar": image({"a": {"x.so": user()}}, "ab"), "b.tar": tarred({"index.json": b"{", "blobs/sha256/" + "a" * 64: tarred({"x.so": user()})})}) as tree:
+        contains(tree.run("audit", *ARGS, "a.tar").err, f"a.tar: not analysed: an image whose layer blobs/sha256/{'b' * 64} is not in the archive\n")
+        done = tree.run("audit", *ARGS, "--format", "tsv", "b.tar")
+        equal(done.out, f"b.tar\t-\tnot-analysed\nb.tar\t{ROW}")
+        contains(done.err, "has no manifest")
+
+
+def test_old_image_and_its_libraries():
+    """HASH/layer.tar with a link to a layer that is there already; libraries are found in the image, not here."""
+    base = {"usr/lib/libkernels.so.1": compiled(OWNER, "-Wl,-soname,libkernels.so.1"), "lib": "usr/lib", "usr/lib/libm.so.6": "libkernels.so.1"}
+    top = {"app/user.so": user("-Wl,--no-as-needed,-rpath,/opt/links", "-L.", "-Wl,--allow-shlib-undefined"), "opt/links": "../lib"}
+    one, two = "1" * 64, "2" * 64
+    manifest = json.dumps([{"Layers": [f"{one}/layer.tar", f"{two}/layer.tar"]}]).encode()
+    with Tree({"image.tar": tarred({one + "/": None, f"{one}/layer.tar": tarred(base), f"{two}/layer.tar": tarred(top), "manifest.json": manifest})}) as tree:
+        equal(verdicts(tree, "image.tar"), ["image.tar: note dsv3_router_gemm", "image.tar: alive dsv3_router_gemm"])
+
+
+def needing(library, *options):
+    """user.so with NEEDED library, which defines the name."""
+    with Tree({library: compiled(OWNER, f"-Wl,-soname,{library}")}) as tree:
+        return compiled(USER, "-Wl,--no-as-needed", f"-L{tree.path}", f"-l:{library}", *options)
+
+
+def test_where_a_library_is_found():
+    lib = compiled(OWNER, "-Wl,-soname,libown.so.3")
+    with Tree({"site/p/user.so": needing("libown.so.3", "-Wl,-rpath,$ORIGIN/../libs"), "site/libs/libown.so.3": lib,
+               "other/user.so": needing("libown.so.3"), "other/lib/libown.so.3": lib, "none/user.so": needing("libown.so.3", "-Wl,-rpath,/nowhere"),
+               "w.whl": zipped({"p/user.so": needing("libown.so.3", "-Wl,-rpath,$ORIGIN/../libs"), "libs/libown.so.3": lib}), "v.whl": zipped({"user.so": needing("libown.so.3")})}) as tree:
+        state = lambda path: [(n["state"], n["place"] if "place" in n else n["searched"]) for f in facts(tree, path)["files"] for n in f["needed"]]
+        equal(state("site"), [("found", "libs/libown.so.3")])
+        equal(state("other"), [("present", "lib/libown.so.3")])
+        equal(state("none")[0][0], "missing")
+        equal(state("none")[0][1].startswith("RUNPATH /nowhere, the cache of ld.so, /lib"), True)
+        equal(state("w.whl"), [("found", "libs/libown.so.3")])
+        equal(state("v.whl"), [("outside", None)])
+        equal(verdicts(tree, "none"), ["user.so: shim dsv3_router_gemm", "user.so: missing-library libown.so.3"])
+        tree.put("other/user.so", user())
+        contains(tree.run("audit", "other").out, "nothing that it needs loads that, so it has to be loaded with global scope before")
+
+
+def test_container_root():
+    """Absolute links and folders are those of the root; nothing outside of it is looked at."""
+    lib = compiled(OWNER, "-Wl,-soname,libown.so.3")
+    with Tree({"root/etc/os-release": "", "root/opt/real/libown.so.3": lib, "root/app/a.so": needing("libown.so.3", "-Wl,-rpath,/opt/link"),
+               "root/app/b.so": needing("libout.so.1"), "out/libout.so.1": compiled(OWNER, "-Wl,-soname,libout.so.1"), "root/proc/x.so": user()}) as tree:
+        root = tree.path / "root"
+        (root / "opt/link").symlink_to("/opt/real")
+        (root / "usr").mkdir()
+        (root / "usr/lib").symlink_to(tree.path / "out")
+        (root / "loop").symlink_to("loop")
+        log = facts(tree, "root")
+        equal({f["path"]: [(n["state"], n.get("place")) for n in f["needed"]] for f in log["files"]},
+              {"app/a.so": [("found", "opt/real/libown.so.3")], "app/b.so": [("missing", None)], "opt/real/libown.so.3": []})
+        (root / "etc/ld.so.conf").write_text("/srv/own\n")
+        (root / "srv/own").mkdir(parents=True)
+        os.rename(root / "opt/real/libown.so.3", root / "srv/own/libown.so.3")
+        if subprocess.run(["ldconfig", "-r", root], capture_output=True).returncode == 0:
+            states = {f["path"]: [n["state"] for n in f["needed"]] for f in facts(tree, "root")["files"]}
+            equal(states["app/a.so"], ["found"])
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_answers():
+    with Tree({"site/user.so": user()}) as tree:
+        equal(verdicts(tree, "site"), ["user.so: shim dsv3_router_gemm"])
+        contains(tree.run("audit", "site").out, "libsgl_kernel_compat.so has it (stage warn), and is not in what was audited\n")
+        tree.put("site/libsgl_kernel_compat.so.0", SHIM.read_bytes())
+        contains(tree.run("audit", "site").out, "libsgl_kernel_compat.so.0 has it (stage warn); nothing that it needs loads that")
+        tree.put("site/libsgl_kernel_jit.so.0", (SHIM.parent / "libsgl_kernel_jit.so").read_bytes())
+        tree.put("site/sgl_kernel/common_ops.so", compiled(OWNER))
+        tree.put("site/sglang_kernel-0.4.4.dist-info/METADATA", "")
+        done = tree.run("audit", "site")
+        contains(done.out, "against kernel 0.4.4 (sglang-kernel)")
+        contains(done.out, "alive dsv3_router_gemm")
+        equal(done.returncode, 0)
+        done = tree.run("audit", "--kernel", "0.4.8", "site")  # the kernel wheel will be another one
+        contains(done.out, "shim dsv3_router_gemm")
+        equal(done.returncode, 1)
+        contains(tree.run("audit", "--kernel", "0.4.4", "site").out, "alive dsv3_router_gemm")
+
+
+def test_kernel_without_the_function():
+    """A kernel wheel that has the operator, and exports no C++ function of these types (torch's stable ABI)."""
+    source = USER.replace("dsv3_router_gemm(T &o, const T &a, const T &b)", "moe_sum(T &o, T &a)").replace("dsv3_router_gemm(o, a, a)", "moe_sum(o, o)")
+    kernel = 'extern "C" void take(const char *);\nextern "C" void init() { take("sgl_kernel"); take("moe_sum(Tensor input, Tensor! output) -> ()"); }\n'
+    with Tree({"site/user.so": compiled(source), "site/sgl_kernel/common_ops.so": compiled(kernel)}) as tree:
+        equal(verdicts(tree, "site"), ["user.so: alive moe_sum"])
+        tree.put("site/sglang_kernel-0.4.4.dist-info/METADATA", "")
+        equal(verdicts(tree, "site"), ["user.so: unknown-provider moe_sum"])
+        contains(tree.run("audit", "site").out, "exports it; sgl_kernel/common_ops.so registers the operator of that name, with other C++ types or a hidden function\n")
+
+
+def test_removed_without_shim_and_operators():
+    source = HEAD.replace("dsv3_router_gemm", "gptq_shuffle").replace("const T &a, const T &b", "long") .replace("T &o", "T") + \
+        'void use(T *o) { extern void gptq_shuffle(T, T, long); }\nextern "C" const char *names() { return "sgl_kernel::gptq_shuffle"; }\nextern "C" const char *more() { return "sgl_kernel::my_own"; }\n'
+    registers = 'extern "C" void take(const char *);\nextern "C" void init() { take("sgl_kernel"); take("my_own(Tensor a, int b=1) -> Tensor"); take("gptq_shuffle(Tensor! a) -> ()"); }\n'
+    with Tree({"a.so": compiled(source)}) as tree:
+        done = tree.run("audit", "--kernel", "0.4.8", ".")
+        contains(done.out, "removed gptq_shuffle (string sgl_kernel::gptq_shuffle): left sgl_kernel in 0.4.7 (torch operator, #32114, 2026-09-10); no replacement")
+        contains(done.out, "unknown-provider sgl_kernel::my_own: an operator that the catalog does not know")
+        equal(done.returncode, 3)
+        tree.put("b.so", compiled(registers))
+        equal(verdicts(tree), ["a.so: alive gptq_shuffle", "a.so: alive sgl_kernel::my_own"])
+        equal([sorted(f["operators"]) for f in facts(tree)["files"]], [[], ["gptq_shuffle(Tensor! a) -> ()", "my_own(Tensor a, int b=1) -> Tensor"]])
+
+
+def test_torch():
+    old = "void _ZN5torch3jit17parseSchemaOrNameERKSsb"
+    new = "_ZN5torch3jit17parseSchemaOrNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb"
+    torch = compiled(f'extern "C" void {new}() {{}}\nextern "C" void _ZNK2at6Tensor3dimEv() {{}}\n', "-Wl,-soname,libtorch_cpu.so")
+    call = lambda *names: compiled("".join(f'extern "C" void {n}();\n' for n in names) + 'extern "C" void use() {' + "".join(f"{n}();" for n in names) + "}\n")
+    with Tree({"libtorch_cpu.so": torch, "good.so": call(new, "_ZNK2at6Tensor3dimEv"), "old.so": call(old.split()[1]), "gone.so": call("_ZNK3c106SymInt6sym_neERKS0_"),
+               "cuda.so": call("_ZN3c104cuda14current_deviceEv"), "stable.so": call("aoti_torch_get_dim"), "torch-2.11.0.dist-info/METADATA": ""}) as tree:
+        text = tree.run("audit", ".").out
+        contains(text, "torch-abi _ZN5torch3jit17parseSchemaOrNameERKSsb: torch 2.11.0 was built with the new C++ ABI of std::string, this file with the old one")
+        contains(text, "torch-abi _ZNK3c106SymInt6sym_neERKS0_: torch 2.11.0 does not export it: this file was built against another release of torch")
+        contains(text, "torch-abi _ZN3c104cuda14current_deviceEv: torch 2.11.0 has no CUDA part (no libc10_cuda.so)")
+        equal("good.so" in text, False)
+        of = {f["path"]: f["torch"] for f in facts(tree)["files"]}
+        equal(of["old.so"], {"cxxSymbols": 1, "cxxAbi": "old", "stableSymbols": 0})
+        equal(of["good.so"], {"cxxSymbols": 2, "cxxAbi": "new", "stableSymbols": 0})
+        equal(of["stable.so"], {"cxxSymbols": 0, "cxxAbi": None, "stableSymbols": 1})
+        equal(tree.run("audit", ".").returncode, 3)
+
+
+def test_unknown_provider_needs_all_libraries():
+    source = 'namespace own { void nobody(); }\nextern "C" void plugin();\nextern "C" void use() { own::nobody(); plugin(); }\n'
+    with Tree({"a.so": compiled(source, "-Wl,--no-as-needed", "-lc"), "b.so": compiled(source), "c.so": compiled(source, "-Wl,--no-as-needed", "-lc", "-Wl,-rpath,/x")}) as tree:
+        equal(verdicts(tree), ["a.so: unknown-provider _ZN3own6nobodyEv", "c.so: unknown-provider _ZN3own6nobodyEv"])
+        tree.put("d.so", compiled('namespace own { void nobody() {} }\n'))
+        equal(verdicts(tree), [])
+
+
+def test_symbols_are_those_of_readelf():
+    library = subprocess.run(["gcc", "-print-file-name=libstdc++.so.6"], capture_output=True, text=True).stdout.strip()
+    text = subprocess.run(["readelf", "--dyn-syms", "-W", library], capture_output=True, text=True, check=True).stdout
+    want = {False: set(), True: set()}
+    for line in text.splitlines():
+        part = line.split()
+        if len(part) >= 8 and part[0].rstrip(":").isdigit() and part[4] != "LOCAL" and part[5] in ("DEFAULT", "PROTECTED") and part[6] != "ABS":
+            name, _, version = part[7].partition("@")
+            want[part[6] == "UND"].add((name, version.lstrip("@") or None, part[4] == "WEAK"))
+    with Tree() as tree:
+        log = facts(tree, library)["files"][0]
+        have = lambda key: {(s["name"], s["version"], s["weak"]) for s in log[key]}
+        equal(have("exported") ^ want[False], set())
+        equal(have("undefined") ^ want[True], set())
+        dynamic = subprocess.run(["readelf", "-dnW", library], capture_output=True, text=True, check=True).stdout
+        equal([n["name"] for n in log["needed"]], re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+        equal(log["buildId"], re.search(r"Build ID: (\w+)", dynamic)[1])
+        equal(log["soname"], "libstdc++.so.6")
+
+
+def test_cuda_code():
+    entry = lambda kind, arch, flags, payload: struct.pack("<HHIQIIHHI", kind, 257, 64, len(payload), len(payload), 0, 1, 8, arch) + bytes(8) + struct.pack("<QQQ", flags, 0, 0) + payload
+    body = entry(2, 90, 1 << 20, b"c" * 24) + entry(2, 80, 0, b"c" * 8) + entry(1, 100, 0, b"p" * 16) + entry(2, 100, 1 << 21, b"")
+    fat = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+    source = 'asm(".section .nv_fatbin,\\"a\\"\\n.byte ' + ",".join(map(str, fat + bytes(8) + fat)) + '\\n");\n'
+    with Tree({"a.so": compiled(source), "cut.so": compiled(source.replace(",".join(map(str, body[-40:])), "0"))}) as tree:
+        equal([(c["arch"], c["kind"], c["count"]) for c in facts(tree, "a.so")["files"][0]["cudaCode"]],
+              [("sm_80", "cubin", 2), ("sm_90a", "cubin", 2), ("sm_100f", "cubin", 2), ("compute_100", "ptx", 2)])
+        equal(tree.run("audit", "cut.so").returncode, 0)
+
+
+def test_forms_agree():
+    with Tree({"a.so": user(), "x/b.whl": zipped({"_C.so": user(), "d/_D.so": compiled(OWNER)}), "cut.so": user()[:900], "w.so": compiled(USER.replace("void dsv3", "__attribute__((weak)) void dsv3"))}) as tree:
+        log, sarif = facts(tree), json.loads(tree.run("audit", *ARGS, "--format", "sarif", ".").out)
+        equal(sorted(f["verdict"] for f in log["findings"]), ["alive", "alive", "alive", "note"])
+        one = sarif["runs"][0]
+        equal(sorted(r["properties"]["verdict"] for r in one["results"]), sorted(f["verdict"] for f in log["findings"]))
+        for result in one["results"]:
+            equal(one["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], result["ruleId"])
+            equal(list(result["message"]), ["text"])
+        equal([n["descriptor"]["id"] for n in one["invocations"][0]["toolExecutionNotifications"]], ["not-analysed"])
+        equal(one["invocations"][0]["exitCode"], log["exitStatus"])
+        for form in ("text", "tsv", "json", "sarif"):
+            outs = {(d.out, d.err) for d in (tree.run("audit", *ARGS, "--format", form, "-j", jobs, ".") for jobs in ("1", "4"))}
+            equal(len(outs), 1)
+        equal(rows(tree), "a.so\tdsv3_router_gemm\tneeds\ncut.so\t-\tnot-analysed\nw.so\tdsv3_router_gemm\tneeds-weak\nx/b.whl\tdsv3_router_gemm\tneeds\nx/b.whl\tdsv3_router_gemm\tprovides\n")
+        contains(tree.run("audit", *ARGS, "--format", "tsv", "x", "a.so").out, "a.so\tdsv3_router_gemm\tneeds\nx/b.whl\t")
+
+
+def test_command_line():
+    with Tree({"a": "text"}) as tree:
+        for args, says in ((["audit"], "audit needs at least one path"), (["audit", "none"], "none: No such file or directory"), (["audit", "--format", "xml", "."], "--format 'xml': text, tsv, json or sarif"),
+                           (["audit", "--kernel", "new", "."], "--kernel 'new': not a release number"), (["audit", "--pid", "x"], "--pid 'x': the number"), (["audit", "--pid", "1", "."], "leave '.' out"),
+                           (["audit", "--pid", "4194399"], "--pid 4194399: there is no such process"), (["audit", "/dev/null"], "neither a file nor a folder")):
+            done = tree.run(*args)
+            equal((args, done.returncode, done.out, done.err.count("\n")), (args, 8, "", 1))
+            contains(done.err, says)
+        equal(tree.run("audit", "a").returncode, 4)  # given by name, and not analysed
+        equal((tree.run("audit", *ARGS, "--format", "tsv", ".").out, tree.run("audit", ".").returncode), ("", 0))
+        contains(run("audit", "--help").out, "usage: sgl-migrate audit [")
+
+
+def test_process():
+    code = "import ctypes, sys, time; ctypes.CDLL(sys.argv[1], mode=1); ctypes.CDLL(sys.argv[2], mode=1); print(1, flush=True); time.sleep(60)"
+    with Tree({"own.so": compiled(OWNER), "user.so": user()}) as tree:
+        process = subprocess.Popen([sys.executable, "-c", code, tree.path / "own.so", tree.path / "user.so"], stdout=subprocess.PIPE)
+        try:
+            process.stdout.readline()
+            log = json.loads(run("audit", "--format", "json", "--pid", process.pid).out)
+            name = lambda f: os.path.basename(log["files"][f["file"]]["path"])
+            equal([(name(f), f["verdict"]) for f in log["findings"] if f["symbol"]], [("own.so", "note"), ("user.so", "alive")])
+            (tree.path / "user.so").unlink()
+            done = run("audit", "--format", "tsv", "--kernel", "0.4.6", "--pid", process.pid)
+            last = [line.split("\t")[1:] for line in done.out.splitlines() if "user.so (deleted)" in line]
+            equal(last in ([["dsv3_router_gemm", "needs"]], [["-", "not-analysed"]]), True)  # map_files needs a right
+        finally:
+            process.kill()
+            process.wait()
+
+
+# --- files that lie ---------------------------------------------------------------------------------------------------
+
+
+def test_other_machines():
+    with Tree({"a.so": Elf().bytes, "arm.so": Elf(machine=183).bytes, "s390x.so": Elf(machine=22, big=True).bytes}) as tree:
+        equal(rows(tree), "".join(f"{n}\t{ROW}" for n in ("a.so", "arm.so", "s390x.so")))
+        equal([(f["machine"], f["bigEndian"]) for f in facts(tree)["files"]], [("x86-64", False), ("aarch64", False), ("s390x", True)])
+        narrow = patched(Elf().bytes, (4, "B", 1))
+        tree.put("w.so", narrow)
+        equal(tree.run("audit", "w.so").err, "sgl-migrate: w.so: not analysed: a 32-bit ELF file; only 64-bit ones are read\n")
+        tree.put("w.zip", zipped({f"{i}.so": narrow for i in range(3)}))
+        equal(tree.run("audit", "w.zip").err, "sgl-migrate: w.zip!0.so: not analysed: a 32-bit ELF file; only 64-bit ones are read (and 2 more members of the archive)\n")
+
+
+def test_no_section_headers():
+    whole = user()
+    for data in (whole, user("-Wl,--hash-style=gnu"), user("-Wl,--hash-style=sysv")):
+        with Tree({"a.so": patched(data, (40, "Q", 0), (60, "H", 0), (62, "H", 0))}) as tree:
+            equal(rows(tree), f"a.so\t{ROW}")
+            equal(len(facts(tree)["files"][0]["exported"]), 1)
+
+
+def test_absurd_counts_and_offsets():
+    whole, small = user(), Elf().bytes
+    shoff = struct.unpack_from("<Q", whole, 40)[0]
+    changes = {"4G sections": [(60, "H", 0), (shoff + 32, "Q", 1 << 32)], "sections beyond": [(40, "Q", 1 << 60)], "sections wrap": [(40, "Q", (1 << 64) - 32)],
+               "64K sections": [(60, "H", 65535)], "segments": [(56, "H", 65535)], "segments in section 0": [(56, "H", 65535), (shoff + 44, "I", 0xffffffff)],
+               "names": [(62, "H", 65534)], "class": [(4, "B", 9)], "order": [(5, "B", 7)], "version": [(6, "B", 0)], "entry sizes": [(54, "H", 1), (58, "H", 3)]}
+    files = {f"{name}.so": patched(whole, *change) for name, change in changes.items()}
+    with Tree(files) as tree:
+        start = time.monotonic()
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".")
+        equal(time.monotonic() - start < 10, True)
+        bad = [line.split("\t")[0][:-3] for line in done.out.splitlines() if line.endswith("not-analysed")]
+        for name in ("4G sections", "sections beyond", "sections wrap", "64K sections", "segments", "segments in section 0", "class", "order", "version"):
+            equal((name, name in bad), (name, True))
+
+
+def test_overlapping_sections():
+    """Thousands of sections, each the whole file: no more work than for a few."""
+    tail = b"x\0" * (4 << 20)
+    sections = [(0,) * 10] + [(0, 1, 2, 0, 0, len(tail), 0, 0, 1, 0)] * 50000
+    with Tree({"a.so": Elf(tail=tail, sections=sections).bytes}) as tree:
+        start = time.monotonic()
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".")
+        equal((done.out, time.monotonic() - start < 10), ("a.so\t-\tnot-analysed\n", True))
+        contains(done.err, "its tables lie over each other")
+
+
+def test_one_long_name_for_all_symbols():
+    elf = Elf(undefined=("n" * 100000,) * 1)
+    names = Elf(undefined=tuple("n" * 100000 for _ in range(2000)))
+    with Tree({"one.so": elf.bytes, "many.so": names.bytes}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".")
+        equal(done.returncode in (0, 4), True)
+
+
+main(globals())
