@@ -7,6 +7,7 @@
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
 #   make check-real-trees  fix on releases of sglang, vllm, flashinfer and transformers, see tests/real_trees/real_trees.py
 #   make check-slurm  job arrays of sgl-migrate on a real Slurm, started and stopped by the test; installs Debian's slurm-wlm
+#   make check-long   libFuzzer on every parser of foreign input, a minute each (FUZZ_SECONDS=60); installs Debian's clang-19
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make bench-scan   whole scans of a checkout of real projects against rg and ast-grep; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
@@ -27,6 +28,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SAN ?=
 COV ?=
+FUZZ ?=
 VERSION := 0.1.0
 SOVERSION := 0
 
@@ -35,6 +37,8 @@ ifneq ($(SAN),)
 B := $(BUILD)/san-$(subst $(comma),-,$(SAN))
 else ifneq ($(COV),)
 B := $(BUILD)/coverage
+else ifneq ($(FUZZ),)
+B := $(BUILD)/fuzz
 else
 B := $(BUILD)
 endif
@@ -83,6 +87,10 @@ OPT := -O1 -g
 else ifneq ($(COV),)
 VARIANT := --coverage
 OPT := -O0 -g
+else ifneq ($(FUZZ),)
+CC = $(LLVM)/bin/clang
+VARIANT := -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+OPT := -O1 -g
 endif
 
 # The newest libclang; looked up when first needed, after the packages are there.
@@ -260,6 +268,21 @@ $(B)/tests/%.so: $(B)/obj/tests/%.o
 $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 	@mkdir -p $(@D) $(B)/obj/$(dir tests/$*)
 	$(call Q,LD)$(CXX) -std=c++17 $(OPT) -Wall -Wextra -Werror -fPIC $(VARIANT) -I. -MMD -MP -MF $(B)/obj/tests/$*.d -shared $(LDFLAGS) -o $@ $<
+
+# libFuzzer targets: make FUZZ=1 fuzzers
+FUZZERS := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/fuzz.o $(B)/lib/scanner.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(SCANNER_LIBS)
+
+.PHONY: fuzzers check-long
+fuzzers: $(FUZZERS)
+# The seconds are for each of the targets in tests/fuzz.
+FUZZ_SECONDS ?= 60
+check-long: all
+	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(TREE_SITTER_VERSION) clang-19 libclang-rt-19-dev
+	$(MAKE) --no-print-directory FUZZ=1 fuzzers
+	$(PYTHON) tests/fuzz/run.py $(B) $(FUZZ_SECONDS)
 
 .PHONY: tests check check-torch-matrix check-kernel-wheels check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))

@@ -44,10 +44,14 @@ static void take_log(cyaml_log_t level, void *context, const char *format, va_li
 /* For a key that it does not want, libcyaml knows only the line of the value before it: look on from there. */
 static unsigned line_of_key(const char *text, const char *key, unsigned line) {
   const char *start = text;
-  for (unsigned i = 1; i < line && *start; i++)
-    start += strcspn(start, "\n") + 1;
+  for (unsigned i = 1; i < line && *start; i++) { /* a carriage return ends a line of YAML too */
+    start += strcspn(start, "\n");
+    start += *start == '\n';
+  }
   size_t length = strlen(key);
   unsigned at_line = line;
+  if (length == 0)
+    return line;
   for (const char *at = start, *hit; (hit = strstr(at, key)) != NULL; at = hit + 1) {
     for (const char *passed = at; passed < hit; passed++)
       at_line += *passed == '\n';

@@ -15,10 +15,12 @@
 void usage_error(const char *format, ...) {
   va_list list;
   va_start(list, format);
-  fputs("sgl-migrate: ", stderr);
-  vfprintf(stderr, format, list);
-  fputs("\n", stderr);
+  char *text = scan_format_list(format, list);
   va_end(list);
+  fputs("sgl-migrate: ", stderr);
+  report_plain(stderr, text); /* names and keys may have control characters */
+  fputs("\n", stderr);
+  free(text);
   exit(EXIT_USAGE);
 }
 

@@ -8,6 +8,7 @@
 
 #include <clang-c/Index.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,9 +246,53 @@ static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
   free(ast.places);
 }
 
-/* NULL when libclang cannot read it. */
-static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
-  static const char *const fixed[] = {
+/* One reader of files. Reading the prelude takes as long as reading a file, so a translation unit is used again and
+ * again with other files behind the prelude, which libclang then keeps in memory. It has its main file looked up on the
+ * disk, although it is given the text, so that is one that every machine has. */
+struct cxx_reader {
+  struct cxx_reader *next;
+  CXIndex index;
+  CXTranslationUnit translation; /* NULL: nothing read so far */
+};
+
+#define MAIN "/dev/null"
+
+static struct cxx_reader *take_reader(const struct scan *scan) {
+  struct cxx_readers *readers = cxx_index_readers(scan);
+  pthread_mutex_lock(&readers->mutex);
+  struct cxx_reader *reader = readers->free;
+  if (reader)
+    readers->free = reader->next;
+  pthread_mutex_unlock(&readers->mutex);
+  if (!reader) {
+    const CXIndexOptions options = {.Size = sizeof options, .StorePreamblesInMemory = 1};
+    reader = scan_alloc(NULL, sizeof *reader);
+    *reader = (struct cxx_reader){.index = clang_createIndexWithOptions(&options)};
+  }
+  return reader;
+}
+
+static void give_reader(const struct scan *scan, struct cxx_reader *reader) {
+  struct cxx_readers *readers = cxx_index_readers(scan);
+  pthread_mutex_lock(&readers->mutex);
+  reader->next = readers->free;
+  readers->free = reader;
+  pthread_mutex_unlock(&readers->mutex);
+}
+
+void cxx_ast_close(struct cxx_readers *readers) {
+  while (readers->free) {
+    struct cxx_reader *reader = readers->free;
+    readers->free = reader->next;
+    clang_disposeTranslationUnit(reader->translation);
+    clang_disposeIndex(reader->index);
+    free(reader);
+  }
+}
+
+/* false when libclang cannot read it. */
+static bool parse(struct cxx_unit *unit, struct cxx_reader *reader) {
+  static const char *const arguments[] = {
       "-x",
       "c++",
       "-std=gnu++20",
@@ -262,32 +307,39 @@ static CXTranslationUnit parse(struct cxx_unit *unit, CXIndex index) {
       "-fconstexpr-steps=10000",
       "-Xclang",
       "-disable-pragma-debug-crash",
-      "-include",
-      FOLDER "prelude.h",
   };
-  struct CXUnsavedFile *files = scan_alloc(NULL, (unit->parts_count + 1) * sizeof *files);
+  struct CXUnsavedFile *files = scan_alloc(NULL, (unit->parts_count + 2) * sizeof *files);
   char(*names)[32] = scan_alloc(NULL, unit->parts_count * sizeof *names);
   for (uint32_t i = 0; i < unit->parts_count; i++) {
     snprintf(names[i], sizeof names[i], FOLDER "%u", i);
     files[i] = (struct CXUnsavedFile){names[i], unit->parts[i].text, unit->parts[i].size};
   }
-  files[unit->parts_count] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
-  enum { FIXED = sizeof fixed / sizeof *fixed };
-  const char **arguments = scan_alloc(NULL, (FIXED + 2 * (unit->end_forced - unit->first_forced)) * sizeof *arguments);
-  int arguments_count = FIXED;
-  memcpy(arguments, fixed, sizeof fixed);
-  for (uint32_t i = unit->first_forced; i < unit->end_forced; i++) {
-    arguments[arguments_count++] = "-include";
-    arguments[arguments_count++] = names[i];
+  /* What libclang keeps ends where the first declaration begins. */
+  char *text = scan_format("#include \"" FOLDER "prelude.h\"\n;\n");
+  for (uint32_t i = unit->first_forced; i <= unit->end_forced; i++) {
+    char *more = scan_format("%s#include \"%s\"\n", text, names[i < unit->end_forced ? i : unit->root_part]);
+    free(text);
+    text = more;
   }
-  CXTranslationUnit translation = NULL;
-  enum CXErrorCode error =
-      clang_parseTranslationUnit2(index, names[unit->root_part], arguments, arguments_count, files,
-                                  unit->parts_count + 1, CXTranslationUnit_KeepGoing, &translation);
-  free(arguments);
+  unsigned count = unit->parts_count;
+  files[count++] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
+  files[count++] = (struct CXUnsavedFile){MAIN, text, strlen(text)};
+  int error;
+  if (reader->translation)
+    error = clang_reparseTranslationUnit(reader->translation, count, files,
+                                         clang_defaultReparseOptions(reader->translation));
+  else
+    error = clang_parseTranslationUnit2(reader->index, MAIN, arguments, sizeof arguments / sizeof *arguments, files,
+                                        count, CXTranslationUnit_KeepGoing | CXTranslationUnit_PrecompiledPreamble,
+                                        &reader->translation);
+  if (error) { /* it cannot be used any more */
+    clang_disposeTranslationUnit(reader->translation);
+    reader->translation = NULL;
+  }
+  free(text);
   free(names);
   free(files);
-  return error == CXError_Success ? translation : NULL;
+  return !error;
 }
 
 char *cxx_ast_version(void) {
@@ -302,21 +354,19 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
     unit->too_much = "it is too large together with its headers";
   if (unit->too_much)
     return;
-  CXIndex index = clang_createIndex(0, 0);
-  CXTranslationUnit translation = parse(unit, index);
-  if (translation)
-    visit_unit(unit, translation);
+  struct cxx_reader *reader = take_reader(unit->scan);
+  if (parse(unit, reader))
+    visit_unit(unit, reader->translation);
   else
     unit->too_much = "libclang cannot read it";
-  clang_disposeTranslationUnit(translation);
-  clang_disposeIndex(index);
+  give_reader(unit->scan, reader);
 }
 
 struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *file, size_t *count) {
   struct cxx_unit unit;
   cxx_unit_open(&unit, scan, file, NULL);
-  CXIndex index = clang_createIndex(0, 0);
-  CXTranslationUnit translation = parse(&unit, index);
+  struct cxx_reader *reader = take_reader(scan);
+  CXTranslationUnit translation = parse(&unit, reader) ? reader->translation : NULL;
   CXFile main = translation ? clang_getFile(translation, FOLDER "0") : NULL;
   unsigned all = translation ? clang_getNumDiagnostics(translation) : 0;
   struct cxx_error *list = scan_alloc(NULL, (all + 1) * sizeof *list);
@@ -335,8 +385,7 @@ struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *
     clang_disposeString(text);
     clang_disposeDiagnostic(diagnostic);
   }
-  clang_disposeTranslationUnit(translation);
-  clang_disposeIndex(index);
+  give_reader(scan, reader);
   cxx_unit_free(&unit);
   return list;
 }

@@ -27,6 +27,8 @@
 #include "scanner/cxx_preprocess.h"
 #include "scanner/scanner.h"
 
+#include <pthread.h>
+
 #define CXX_NONE UINT32_MAX
 
 /* --- the index ---------------------------------------------------------------------------------------------------- */
@@ -78,6 +80,7 @@ bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *sym
 /* The operator namespace that the function `text` registers in, by its callers in the tree: the library's own (true),
  * another or unknown (false). */
 bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length);
+struct cxx_readers *cxx_index_readers(const struct scan *scan);
 /* The compile databases of the tree, or NULL. */
 const struct cxx_database *cxx_index_database(const struct scan *scan);
 /* Stand-ins for the wheel's header and for this project's own: declarations from the catalog. */
@@ -286,6 +289,12 @@ void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
 
 /* cxx_ast.c: fills use.ast, or sets unit->too_much. */
 void cxx_ast_resolve(struct cxx_unit *unit);
+/* What reads for it, used again and again; in the index. */
+struct cxx_readers {
+  pthread_mutex_t mutex;
+  struct cxx_reader *free;
+};
+void cxx_ast_close(struct cxx_readers *readers);
 /* Which libclang answers; owned by the caller. */
 char *cxx_ast_version(void);
 

@@ -34,6 +34,7 @@ struct cxx_index {
   bool *renamed, *elsewhere;        /* one a name */
   char *wheel_header, *jit_header;
   struct cxx_database *database;
+  struct cxx_readers readers;
   _Atomic(struct cxx_tokens *) *tokens; /* one a file of the scan: what was lexed already */
   size_t tokens_count;
 };
@@ -485,6 +486,7 @@ void cxx_index_build(struct scan *scan, unsigned threads) {
   struct cxx_index *index = scan_alloc(NULL, sizeof *index);
   memset(index, 0, sizeof *index);
   scan->cxx_index = index;
+  pthread_mutex_init(&index->readers.mutex, NULL);
   index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
   build_names(scan);
   index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
@@ -538,6 +540,7 @@ void cxx_index_build(struct scan *scan, unsigned threads) {
 void cxx_index_free(struct scan *scan) {
   struct cxx_index *index = scan->cxx_index;
   cxx_database_free(index->database);
+  cxx_ast_close(&index->readers);
   for (size_t i = 0; i < index->tokens_count; i++) {
     struct cxx_tokens *tokens = atomic_load(&index->tokens[i]);
     if (tokens)
@@ -550,6 +553,10 @@ void cxx_index_free(struct scan *scan) {
   arena_free(&index->arena);
   free(index);
   scan->cxx_index = NULL;
+}
+
+struct cxx_readers *cxx_index_readers(const struct scan *scan) {
+  return &scan->cxx_index->readers;
 }
 
 const struct cxx_database *cxx_index_database(const struct scan *scan) {

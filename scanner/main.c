@@ -1,6 +1,7 @@
 /* sgl-migrate: chooses the command. */
 #include "scanner/command.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,9 @@ static void help(void) {
 }
 
 int main(int argc, char **argv) {
+  /* Trees of whole files come and go; the kernel need not get their memory back in between. */
+  mallopt(M_TOP_PAD, 8 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
   if (argc < 2)
     usage_error("a command is needed; see sgl-migrate --help");
   const char *name = argv[1];

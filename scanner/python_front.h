@@ -371,6 +371,8 @@ uint32_t py_scope_made(const struct py_scopes *scopes, py_id node);
 /* The name of what a star import of the package brings into a module. */
 #define PY_STAR "*"
 
+struct py_unit;
+
 /* What one module of the scanned tree binds a name to. */
 struct py_export {
   uint32_t file; /* index in scan->files */
@@ -384,6 +386,9 @@ struct py_export {
 bool py_index_name(const struct scan *scan, const void *text, size_t length);
 /* The export of `name` by the module that `module` means in file `path`; NULL when no module of the tree has it. */
 const struct py_export *py_index_find(const struct scan *scan, const char *path, const char *module, const char *name);
+/* The source and the tree that the index has parsed for the file's exports, now the unit's. false: it has none (any
+ * more), or the file has other bytes now. */
+bool py_index_take(const struct scan *scan, const struct source_file *file, struct py_unit *unit);
 /* All exports, sorted by name and file. */
 void python_index_visit(const struct scan *scan,
                         void (*visit)(void *user, const struct source_file *file, const struct py_export *export),

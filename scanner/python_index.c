@@ -5,6 +5,7 @@
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct python_index {
@@ -16,7 +17,19 @@ struct python_index {
   size_t submodules_count, submodules_capacity;
   struct py_export *exports; /* sorted by name, then file */
   size_t exports_count, exports_capacity;
+  _Atomic(struct parsed *) *parsed; /* one a file: what py_index_take gives away */
+  size_t parsed_count;
+  atomic_size_t parsed_size;
 };
+
+struct parsed {
+  struct py_source source;
+  struct py_tree tree;
+};
+
+/* Parsing is dear, and a file with exports is nearly always analysed too; but the trees of a large tree of sources
+ * would be most of the memory. */
+#define LARGEST_PARSED ((size_t)48 << 20)
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
@@ -138,6 +151,34 @@ static bool leads_on(const struct catalog *catalog, const char *path) {
   return false;
 }
 
+/* Takes the source and the tree out of the unit. */
+static void keep(struct python_index *index, uint32_t file, struct py_unit *unit) {
+  size_t size = unit->tree.count * sizeof *unit->tree.nodes + (unit->source.owned ? unit->source.size : 0);
+  if (atomic_fetch_add(&index->parsed_size, size) + size > LARGEST_PARSED) {
+    atomic_fetch_sub(&index->parsed_size, size);
+    return;
+  }
+  struct parsed *parsed = scan_alloc(NULL, sizeof *parsed);
+  *parsed = (struct parsed){unit->source, unit->tree};
+  unit->source = (struct py_source){0};
+  unit->tree = (struct py_tree){0};
+  atomic_store(&index->parsed[file], parsed);
+}
+
+bool py_index_take(const struct scan *scan, const struct source_file *file, struct py_unit *unit) {
+  struct python_index *index = scan->python_index;
+  if (!index || !index->parsed || file->bytes != file->first_bytes)
+    return false;
+  struct parsed *parsed = atomic_exchange(&index->parsed[file - scan->files], NULL);
+  if (!parsed)
+    return false;
+  unit->source = parsed->source;
+  unit->tree = parsed->tree;
+  unit->decoded = true;
+  free(parsed);
+  return true;
+}
+
 static void collect_exports(struct scan *scan, struct python_index *index, uint32_t number) {
   struct py_unit unit;
   const char *why = py_unit_open(&unit, scan, &scan->files[number]);
@@ -167,6 +208,8 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
                              .guarded = value.flags & PY_VALUE_GUARDED,
                              .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
     }
+  if (!why)
+    keep(scan->python_index, number, &unit);
   py_unit_close(&unit);
 }
 
@@ -212,6 +255,10 @@ void python_index_build(struct scan *scan, unsigned threads) {
   *index = (struct python_index){.arenas_count = threads};
   collect_names(index, scan->catalog);
   scan->python_index = index;
+  index->parsed_count = scan->files_count;
+  index->parsed = scan_alloc(NULL, scan->files_count * sizeof *index->parsed);
+  for (size_t i = 0; i < scan->files_count; i++)
+    atomic_init(&index->parsed[i], NULL);
   /* Until all are there none is found: a name is followed one step only. */
   struct collection collection = {scan, scan_alloc(NULL, threads * sizeof *collection.found)};
   memset(collection.found, 0, threads * sizeof *collection.found);
@@ -233,6 +280,15 @@ void python_index_build(struct scan *scan, unsigned threads) {
 
 void python_index_free(struct scan *scan) {
   struct python_index *index = scan->python_index;
+  for (size_t i = 0; i < index->parsed_count; i++) {
+    struct parsed *parsed = atomic_load(&index->parsed[i]);
+    if (parsed) {
+      py_tree_close(&parsed->tree);
+      py_source_close(&parsed->source);
+    }
+    free(parsed);
+  }
+  free(index->parsed);
   for (unsigned i = 0; i < index->arenas_count; i++)
     arena_free(&index->arenas[i]);
   free(index->arenas);

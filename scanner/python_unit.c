@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *py_unit_parse(struct py_unit *unit) {
-  py_tree_open(&unit->tree, unit->source.bytes, unit->source.size, unit->source.start);
+/* All that is known of the tree. */
+static const char *look(struct py_unit *unit) {
   if (unit->tree.refused)
     return unit->tree.refused;
   uint32_t offset = 0;
@@ -19,9 +19,16 @@ const char *py_unit_parse(struct py_unit *unit) {
   return NULL;
 }
 
+const char *py_unit_parse(struct py_unit *unit) {
+  py_tree_open(&unit->tree, unit->source.bytes, unit->source.size, unit->source.start);
+  return look(unit);
+}
+
 const char *py_unit_open(struct py_unit *unit, const struct scan *scan, const struct source_file *file) {
   *unit = (struct py_unit){.scan = scan, .path = file->path};
   const char *why = NULL;
+  if (py_index_take(scan, file, unit))
+    return look(unit);
   unit->decoded = py_source_open(&unit->source, file->bytes, file->size, &why);
   return unit->decoded ? py_unit_parse(unit) : why;
 }

@@ -1,4 +1,5 @@
 /* Paths of deleted sources, tests and benchmarks: whoever builds or runs them by path gets "file not found". */
+#include "scanner/prefilter.h"
 #include "scanner/text.h"
 
 #include <stdlib.h>
@@ -192,6 +193,8 @@ void text_build_view(const struct text_view *view) {
 }
 
 void text_build_entries(const struct scan *scan, const struct source_file *file, struct result *result) {
+  if (!(file->seen & SEEN_FILE) && file->bytes == file->first_bytes)
+    return;
   struct text_view view = {.scan = scan,
                            .result = result,
                            .path = file->path,

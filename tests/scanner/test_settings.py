@@ -103,6 +103,8 @@ def test_faults():
         ("kernel: &a 0.4.6\nto: *a\n", ""),
         ("kernel: {{\n", ""),
         (b"\xff\n", "1: "),
+        ("\r\r\rformat: sarif", "4: unknown key format"),
+        ('"for\\e[1mmat": 1\n', "1: unknown key for\\x1b[1mmat"),
         ("x" * (1 << 20) + "\n", " is larger than 1 MiB"),
     ):
         with Tree({".sgl-migrate.yaml": text, "a.py": USE}) as tree:

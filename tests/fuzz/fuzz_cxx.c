@@ -1,0 +1,6 @@
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz_file("a.cu", data, size);
+  return 0;
+}

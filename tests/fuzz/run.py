@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Runs the libFuzzer targets on seeds from the case folders.
+
+usage: run.py BUILD_DIR SECONDS [NAME...]
+
+Each target of BUILD_DIR/fuzz/tests/fuzz runs for so many seconds, two at a time; what it finds new is kept in
+BUILD_DIR/fuzz/corpus for the next time. An input that crashes, leaks, takes longer than 10 s or 2 GiB stays in
+BUILD_DIR/fuzz/found, and the exit status is 1."""
+import concurrent.futures, json, os, pathlib, re, shutil, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CASES = ROOT / "tests" / "cases"
+LONGEST = 8192
+# The same lists as in fuzz_text.c and fuzz_pins.c.
+TEXTS = ["CMakeLists.txt", "Makefile", "BUILD.bazel", "meson.build", "setup.py", "a.md", "a.rst", "a.sh", "Dockerfile",
+         ".github/a.yml", "a.patch", "a.toml", "a.go", "notes"]
+PINS = {"requirements.txt": "-r other.txt\nsglang-kernel==0.4.5  # why\nsgl-kernel>=0.3.1,<0.4; python_version < '3.13' \\\n  --hash=sha256:00\n"
+                            "sglang[all] @ git+https://example.org/x@v0.5.14\n",
+        "pyproject.toml": '[project]\ndependencies = ["sglang-kernel==0.4.5",\n  "sglang>=0.5.14"]\n[tool.poetry.dependencies]\nsgl-kernel = { version = "^0.4" }\n',
+        "setup.py": "from setuptools import setup\nsetup(install_requires=['sgl_kernel == 0.4.4', 'sglang~=0.5.1'])\n",
+        "setup.cfg": "[options]\ninstall_requires =\n    sglang-kernel==0.4.5\n    sglang\n",
+        "env.yml": "dependencies:\n  - python=3.11\n  - pip:\n    - sglang-kernel==0.4.5\n  - sglang=0.5.14\n",
+        "uv.lock": '[[package]]\nname = "sglang-kernel"\nversion = "0.4.5"\n',
+        "Pipfile.lock": '{"default": {"sglang-kernel": {"version": "==0.4.5"}}}',
+        "Dockerfile": "ARG V=0.4.5\nRUN pip install \\\n  sglang-kernel==${V} 'sglang==0.5.14'\n",
+        "PKG-INFO": "Metadata-Version: 2.1\nName: x\nRequires-Dist: sglang-kernel (==0.4.5)\n"}
+SETTINGS = ["kernel: 0.4.6\nto: sglang@0.5.18\n", "to: jit\nbaseline: a/b\nexclude: [third_party, '*.gen.py', src/**/x]\ninclude:\n  - build/gen\n", "# none\n"]
+DATABASES = [[{"directory": "/w", "file": "a.cu", "command": "cd sub && nvcc \"-DA=\\\"x\\\"\" -DENABLE_ROUTER -Iinc -include b.h -c ../a.cu"}],
+             [{"directory": "/w/build", "file": "/w/src/c.cc", "arguments": ["c++", "-UX", "-D", "Y=1", "-isystem", "..", "@flags.rsp", "../src/c.cc"]}]]
+IGNORES = ["# sgl-migrate: ignore\n", "f()  # sgl-migrate: ignore[dsv3_router_gemm, bmm_fp8] until=2027-03-01 reason=later on\n",
+           "# sgl-migrate: ignore[] until=never\nx = (1,\n  2)\n", "# sgl-migrate:ignore reason=\"a b\"\n"]
+
+
+def tool(build, *args):
+    done = subprocess.run([build / "bin" / "sgl-migrate", *args], cwd=CASES, capture_output=True)
+    return done.stdout
+
+
+def seeds(build):
+    """{target: [bytes]}"""
+    files = [p for p in sorted(CASES.rglob("input/**/*")) if p.is_file() and p.stat().st_size <= LONGEST]
+    of = lambda *endings: [p.read_bytes() for p in files if p.suffix in endings]
+    texts = []
+    for path in files:
+        kind = [i for i, name in enumerate(TEXTS) if path.name == name or (name.startswith("a.") and path.suffix == name[1:])]
+        texts += [bytes([kind[0]]) + path.read_bytes()] if kind else []
+    accepted = build / "fuzz" / "accepted"
+    tool(build, "scan", "--write-baseline", accepted, "--kernel", "0.4.6", "--to", "jit", "text")
+    # A catalog is long; libFuzzer gets its parts as well.
+    catalog = (ROOT / "catalog" / "removals.yaml").read_text()
+    head, *symbols = re.split(r"(?m)^(?=  - id:)", catalog)
+    return {
+        "python": of(".py", ".pyi"), "notebook": of(".ipynb"), "cxx": of(".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".mu"),
+        "text": texts, "catalog": [(head + symbols[i]).encode() for i in (0, 5, -1)], "settings": [s.encode() for s in SETTINGS],
+        "compile_database": [json.dumps(d).encode() for d in DATABASES], "baseline": [accepted.read_bytes()],
+        "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
+                  for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
+        "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES]}
+
+
+def words(build):
+    """A dictionary: what the parsers look for."""
+    text = (ROOT / "catalog" / "removals.yaml").read_text()
+    found = sorted(set(re.findall(r"^  - id: (\w+)$", text, re.M)))[:30]
+    more = ["sgl_kernel", "torch.ops.sgl_kernel.", "from sgl_kernel import ", "import ", "TORCH_LIBRARY(", "#include ", "#define ", "#if ",
+            "#endif", "try:", "except ImportError:", "getattr(", "mock.patch(", "sgl-migrate: ignore", "sglang-kernel==", "\\\\\\x0a"]
+    path = build / "fuzz" / "words"
+    path.write_text("".join('"%s"\n' % word.replace('"', '\\"') for word in found + more))
+    return path
+
+
+def run(build, name, seconds, dictionary):
+    folder = build / "fuzz"
+    corpus, found = folder / "corpus" / name, folder / "found"
+    corpus.mkdir(parents=True, exist_ok=True)
+    found.mkdir(exist_ok=True)
+    before = set(found.iterdir())
+    command = [folder / "tests" / "fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", f"-max_len={LONGEST}", "-timeout=10", "-rss_limit_mb=2048",
+               "-print_final_stats=1", f"-dict={dictionary}", f"-artifact_prefix={found}/{name}-", corpus, folder / "seeds" / name]
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, timeout=seconds * 4 + 600,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"})
+    output = done.stdout.decode(errors="replace")
+    runs, speed, cover = ((re.findall(pattern, output) or ["?"])[-1] for pattern in (r"executed_units: (\d+)", r"exec_per_sec: +(\d+)", r"cov: (\d+)"))
+    line = f"{name:17} {runs:>9} runs, {speed:>6}/s, cover {cover:>5}, corpus {len(list(corpus.iterdir())):>5}"
+    if done.returncode:
+        new = sorted(set(found.iterdir()) - before)
+        line += f"\n{name}: FAILED, status {done.returncode}: {' '.join(map(str, new))}\n" + "\n".join("    " + l for l in output.splitlines()[-60:])
+    return done.returncode == 0, line
+
+
+def main():
+    build, seconds = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
+    all_seeds = seeds(build)
+    names = sys.argv[3:] or sorted(all_seeds)
+    assert sorted(all_seeds) == sorted(p.stem[5:] for p in pathlib.Path(__file__).parent.glob("fuzz_*.c"))
+    for name in names:
+        folder = build / "fuzz" / "seeds" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for i, seed in enumerate(all_seeds[name]):
+            (folder / str(i)).write_bytes(seed)
+    dictionary, good = words(build), True
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for fine, line in pool.map(lambda name: run(build, name, seconds, dictionary), names):
+            print(line, flush=True)
+            good = good and fine
+    print(f"{len(names)} targets, {seconds} s each: {'nothing found' if good else 'FAILED'}")
+    sys.exit(0 if good else 1)
+
+
+main()
