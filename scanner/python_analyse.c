@@ -27,7 +27,8 @@ static void analyse_unit(struct py_unit *unit) {
 }
 
 void python_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
-  if (!file->bytes || !file->size || !py_candidate(scan, file))
+  bool edited = file->bytes != file->first_bytes; /* then it has to be Python, with a name in it or not */
+  if (!file->bytes || !file->size || (!edited && !py_candidate(scan, file)))
     return;
   struct py_unit unit;
   struct py_notebook *notebook = NULL;
