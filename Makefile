@@ -54,7 +54,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 # --- what is needed ---------------------------------------------------------------------------------------------------
 
 PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
-            libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libgit2-dev \
+            libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libiberty-dev libgit2-dev \
             libjansson-dev libxxhash-dev ripgrep
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
@@ -99,7 +99,7 @@ CLANG_CFLAGS = -isystem $(LLVM)/include
 CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
 SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive
 SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
-SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -lpthread
+SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread
 CUNIT_LIBS := -l:libcunit.a
 
 # --- pieces -----------------------------------------------------------------------------------------------------------

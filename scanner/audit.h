@@ -143,6 +143,7 @@ struct audit_context {
   struct audit_names *names;
   struct audit_limits limits;
   bool keep_symbols;
+  bool keep_schemas; /* also of a file that does not name the namespace: in code a short text is no string */
 };
 
 struct audit_names;

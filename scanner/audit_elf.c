@@ -527,7 +527,8 @@ static void read_around(struct audit_reader *reader, const struct segment *segme
 }
 
 static void read_contents(struct audit_reader *reader, const struct sections *sections, const struct tables *tables) {
-  for (int pass = 0; pass < (reader->registers ? 2 : 1) && !reader->object->fault; pass++) {
+  for (int pass = 0; pass < (reader->registers || reader->context->keep_schemas ? 2 : 1) && !reader->object->fault;
+       pass++) {
     void (*read)(struct audit_reader *, uint64_t, uint64_t) = pass ? audit_schemas : audit_strings;
     for (size_t i = 0; i < sections->count; i++)
       if (has_strings(sections, i))

@@ -15,6 +15,7 @@ int command_scan(int argc, char **argv);
 int command_fix(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_explain(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_audit(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */

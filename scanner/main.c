@@ -14,6 +14,7 @@ static const struct {
     {"merge", "join SARIF logs of scan", command_merge},
     {"audit", "say what binaries need and have, and who answers it", command_audit},
     {"explain", "explain an error message or a name", command_explain},
+    {"catalog", "compare two releases of the library, and with the catalog", command_diff},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 

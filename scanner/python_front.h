@@ -211,6 +211,7 @@ enum py_kind {
   X(ALTERNATIVE, "alternative")                                                                                        \
   X(DEFINITION, "definition")                                                                                          \
   X(TYPE, "type")                                                                                                      \
+  X(RETURN_TYPE, "return_type")                                                                                        \
   X(VALUE, "value")                                                                                                    \
   X(KEY, "key")                                                                                                        \
   X(OPERATOR, "operator")                                                                                              \
