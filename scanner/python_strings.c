@@ -217,6 +217,18 @@ static bool is_probe(const struct py_tree *tree, py_id node) {
   return py_is(tree, name, "hasattr") || (py_is(tree, name, "getattr") && py_argument(tree, call, 2, NULL));
 }
 
+/* register_fake_if_exists("sgl_kernel::name"): without the operator, nothing happens. */
+static bool asks_first(const struct py_tree *tree, py_id node) {
+  static const char *const ends[] = {"_if_exists", "_if_available", "_if_defined"};
+  py_id call = py_argument_of(tree, node), name = call ? py_call_name(tree, call) : 0;
+  for (size_t i = 0; name && i < sizeof ends / sizeof *ends; i++) {
+    size_t length = tree->nodes[name].end - tree->nodes[name].start, tail = strlen(ends[i]);
+    if (length > tail && memcmp(tree->bytes + tree->nodes[name].end - tail, ends[i], tail) == 0)
+      return true;
+  }
+  return false;
+}
+
 static void add_use(struct py_unit *unit, struct py_uses *uses, py_id node, const struct catalog_symbol *symbol,
                     size_t offset, const char *reason) {
   struct py_use *use = py_use_add(uses, PY_USE_STRING, symbol, offset, 0);
@@ -224,6 +236,10 @@ static void add_use(struct py_unit *unit, struct py_uses *uses, py_id node, cons
   use->reason = reason;
   if (is_probe(&unit->tree, node))
     use->level = LEVEL_WARNING;
+  if (asks_first(&unit->tree, node)) {
+    use->level = LEVEL_WARNING;
+    use->reason = "the call does nothing where the name is gone: remove it with the old code";
+  }
   if (is_patch(&unit->tree, node))
     py_use_mark(unit, uses, symbol, PY_MARK_PATCHED);
 }

@@ -99,16 +99,26 @@ def without_modules(tree):
     return ast.dump(tree)
 
 
-def defines(trees, module, name):
-    """Has the package that the new import names this function? None: it is not here to look at."""
-    if module == "sgl_kernel_jit":
-        file = ROOT / "shim/python/sgl_kernel_jit/__init__.pyi"
-        return bool(re.search(rf"^def {name}\(|\b{name} as {name}\b|^    {name},$", file.read_text(), re.M))
-    base = trees / module.replace(".", "/")
-    for file in (base.with_suffix(".py"), base / "__init__.py"):
-        if file.exists():
-            return any(getattr(node, "name", None) == name for node in ast.walk(ast.parse(file.read_bytes())))
-    return False
+def definition(folder, module, name):
+    """The function of a module, or None."""
+    base = folder / module.replace(".", "/")
+    for file in (base.with_suffix(".py"), base / "__init__.py", base / "__init__.pyi"):
+        for node in ast.walk(ast.parse(file.read_bytes())) if file.exists() else []:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node
+    return None
+
+
+def takes_the_calls(new, old):
+    """Has the new function the old one's parameters at their places and by their names, and defaults for all others?"""
+    have, had = ([one.arg for one in args.posonlyargs + args.args] for args in (new.args, old.args))
+    optional, was_optional = len(new.args.defaults), len(old.args.defaults)
+    values = [[ast.unparse(one) for one in args.defaults] for args in (new.args, old.args)]
+    defaults, old_defaults = (dict(zip(reversed(names), reversed(given))) for names, given in zip((have, had), values))
+    return have[:len(had)] == had and len(have) - optional <= len(had) - was_optional and \
+        all(ast.literal_eval(defaults[one]) == ast.literal_eval(value) if value[0].isdigit() else defaults[one] == value
+            for one, value in old_defaults.items()) and \
+        all(value is not None for value in new.args.kw_defaults[len(old.args.kwonlyargs):])
 
 
 def imports(text):
@@ -165,9 +175,9 @@ class Row:
         if stats(self.copy) != stats_before:
             self.faults.append(what)
 
-    def check_files(self, trees, findings, changed):
+    def check_files(self, trees, log, changed):
         rewrites, guarded = collections.defaultdict(set), collections.defaultdict(set)
-        for one in findings:  # scan has no --unsafe and reports what a handler guards
+        for one in log["findings"]:  # scan has no --unsafe and reports what a handler guards
             if one["verdict"] == "rewrite":
                 rewrites[one["path"]].add((one["line"], one["symbol"]))
             elif "--unsafe" in self.arguments and "a handler takes the failure" in one["message"]:
@@ -185,12 +195,21 @@ class Row:
             edits.update(new)
         if missed := {path for path, sure in rewrites.items() if sure} - set(changed):
             self.faults.append(f"not fixed: {missed}")
-        for _, module, name in edits:
-            release = re.sub("^sglang@", "", self.arguments[3]) if len(self.arguments) > 3 else ""
-            place = trees / f"sglang-{release}"
-            if (module == "sgl_kernel_jit" or place.exists()) and not defines(place, module, name):
-                self.faults.append(f"{module} has no {name}")
+        for old_module, module, name in edits:
+            self.check_target(trees, log, old_module, module, name)
         return edits
+
+    def check_target(self, trees, log, old_module, module, name):
+        """The new function is there, and takes the calls of the old one."""
+        release = ROOT / "shim/python" if module == "sgl_kernel_jit" else trees / self.arguments[3].replace("@", "-")
+        new = definition(release, module, name)
+        if old_module.startswith("sglang."):
+            old = definition(self.tree, old_module, name)
+        else:
+            signature = next(one["pythonSignature"] for one in log["symbols"] if one["id"] == name)
+            old = ast.parse(f"def f{signature}: ...").body[0]
+        if not new or not takes_the_calls(new, old):
+            self.faults.append(f"{module} has no {name} that takes {ast.unparse(old.args)}")
 
     def check_diff(self, diff, changed):
         """git apply gives what fix gives."""
@@ -217,7 +236,7 @@ class Row:
             self.faults.append(f"fix says something else than it did: {err}")
         if stats(self.tree) != pristine:
             self.faults.append("fix wrote into a file instead of replacing it")
-        edits = self.check_files(trees, log["findings"], changed)
+        edits = self.check_files(trees, log, changed)
         self.run("fix", *self.arguments)
         self.unchanged(after, "a second fix changes something")
         if diff or changed:
@@ -233,7 +252,9 @@ class Row:
               f"{options['to']}; {totals['files']} files, {totals['rewrite']} to rewrite, {totals['report']} for a person, "
               f"{totals['mention']} mentions; {edits.total()} edits in {len(changed)} files")
         for (old, new, name), times in sorted(edits.items()):
-            print(f"       {times} x {name}: from {old} to {new}")
+            why = next(one["message"].split(";")[0] for one in log["findings"] if one["symbol"] == name and one["evidence"] == "import"
+                       and ("sgl_kernel" in one["message"].split(";")[0]) == (not old.startswith("sglang.")))
+            print(f"       {times} x {old}.{name} -> {new}.{name}: {why}")
         for fault in self.faults:
             print(f"     {fault}")
         sys.stdout.flush()

@@ -86,6 +86,25 @@ def test_other_modules():
         contains(tree.check(), "app/use.py:2")
 
 
+def test_what_the_tree_has_itself():
+    """Modules of sglang, also above the root, and source files that a build names."""
+    files = {"sglang/__init__.py": "", "sglang/srt/m.py": USE, **{f"sglang/srt/p{i}.py": "" for i in range(220)},
+             "sglang/srt/CMakeLists.txt": "add_library(x csrc/gemm/dsv3_fused_a_gemm.cu)\n"}
+    options = ["--format", "json", "--kernel", "0.4.6", "--to", "sglang@0.5.18"]
+    for folder in (".", "sglang/srt"):
+        with Cached(files) as tree:
+            top, tree.path = tree.path, tree.path / folder
+            tree.scan(*options)
+            contains(tree.check(*options), "this tree is sglang itself and has no sglang.kernels.ops.gemm.dsv3_router_gemm")
+            contains(tree.check(*options), "this file was deleted")
+            for path, left in (("sglang/kernels/ops/gemm/dsv3_router_gemm.py", (False, True)), ("sglang/srt/csrc/gemm/dsv3_fused_a_gemm.cu", (False, False))):
+                tree.path = top
+                tree.put(path, "")
+                tree.path = tree.path / folder
+                have = tree.check(*options)
+                equal(("is sglang itself" in have, "was deleted" in have), left)
+
+
 def test_other_headers():
     """What C++ knows across files: macros, and a compile database."""
     with Cached({"src/a.cc": CALL, "src/config.h": "#define RUN(o, a, b)\n"}) as tree:
