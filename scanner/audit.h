@@ -228,6 +228,8 @@ bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, co
 void audit_strings(struct audit_reader *reader, uint64_t offset, uint64_t size);
 /* After all of them: schemas, when the file registers operators of the catalog's namespace. */
 void audit_schemas(struct audit_reader *reader, uint64_t offset, uint64_t size);
+/* Does code have the namespace in it? */
+void audit_code(struct audit_reader *reader, uint64_t offset, uint64_t size);
 void audit_fatbin(struct audit_reader *reader, uint64_t offset, uint64_t size);
 
 /* --- the run (audit.c) -------------------------------------------------------------------------------------------- */

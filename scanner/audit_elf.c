@@ -526,6 +526,13 @@ static void read_around(struct audit_reader *reader, const struct segment *segme
   read(reader, start + tables->strsz, end - start - tables->strsz);
 }
 
+/* A library of torch operators that does not name the namespace in its strings may have it in its code. */
+static void read_code(struct audit_reader *reader, const struct sections *sections) {
+  for (size_t i = 0; i < sections->count && reader->object->torch_symbols && !reader->registers; i++)
+    if (sections->headers[i].sh_type == SHT_PROGBITS && sections->headers[i].sh_flags & SHF_EXECINSTR)
+      audit_code(reader, sections->headers[i].sh_offset, sections->headers[i].sh_size);
+}
+
 static void read_contents(struct audit_reader *reader, const struct sections *sections, const struct tables *tables) {
   for (int pass = 0; pass < (reader->registers || reader->context->keep_schemas ? 2 : 1) && !reader->object->fault;
        pass++) {
@@ -536,6 +543,8 @@ static void read_contents(struct audit_reader *reader, const struct sections *se
     for (size_t i = 0; sections->count == 0 && i < tables->segments_count; i++)
       if (!tables->segments[i].writable)
         read_around(reader, &tables->segments[i], tables, read);
+    if (pass == 0 && !reader->object->fault)
+      read_code(reader, sections);
   }
   for (size_t i = 0; i < sections->count; i++) {
     const GElf_Shdr *header = &sections->headers[i];

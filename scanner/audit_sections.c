@@ -123,6 +123,29 @@ void audit_schemas(struct audit_reader *reader, uint64_t offset, uint64_t size) 
   each_string(reader, offset, size, take_schema);
 }
 
+/* The namespace as a constant in code: a std::string of 15 bytes at most is made of such, and then is no string in the
+ * file. Its first 8 bytes are one constant on x86-64. */
+#define CONSTANT ((size_t)8)
+void audit_code(struct audit_reader *reader, uint64_t offset, uint64_t size) {
+  const char *space = reader->context->catalog->library.op_namespace;
+  if (strlen(space) < CONSTANT || !audit_range(reader, offset, size, "code"))
+    return;
+  uint8_t *buffer = scan_alloc(NULL, BUFFER);
+  size_t kept = 0;
+  while (size > 0 && !reader->registers) {
+    ssize_t got = pread(reader->fd, buffer + kept, size < BUFFER - kept ? size : BUFFER - kept, (off_t)offset);
+    if (got <= 0)
+      break;
+    offset += (uint64_t)got;
+    size -= (uint64_t)got;
+    size_t have = kept + (size_t)got;
+    reader->registers = memmem(buffer, have, space, CONSTANT) != NULL;
+    kept = have < CONSTANT - 1 ? have : CONSTANT - 1;
+    memmove(buffer, buffer + have - kept, kept);
+  }
+  free(buffer);
+}
+
 /* --- CUDA --------------------------------------------------------------------------------------------------------- */
 
 /* A fat binary is a header and entries, each with a header of its own; little-endian. The layout is in no document;

@@ -3,6 +3,7 @@
 import gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
 from elf_files import FUSED, HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
 from tool import TOOL, Tree, contains, equal, main, run
+from suite import Skip
 
 ARGS = ["--kernel", "0.4.6"]
 SHIM = pathlib.Path(os.environ["BUILD_DIR"]) / "lib" / "libsgl_kernel_compat.so"
@@ -268,6 +269,16 @@ def test_removed_without_shim_and_operators():
         tree.put("b.so", compiled(registers))
         equal(verdicts(tree), ["a.so: alive gptq_shuffle", "a.so: alive sgl_kernel::my_own"])
         equal([sorted(f["operators"]) for f in facts(tree)["files"]], [[], ["gptq_shuffle(Tensor! a) -> ()", "my_own(Tensor a, int b=1) -> Tensor"]])
+
+
+def test_operators_of_a_namespace_in_code():
+    """A short std::string is made of constants in the code; x86-64 moves eight bytes at once."""
+    if os.uname().machine != "x86_64":
+        raise Skip("another machine")
+    source = 'namespace torch { struct Library { Library(const char *); }; }\nextern "C" void take(const char *, long);\n' + \
+        'extern "C" void init() { torch::Library library("x"); take("my_own(Tensor a) -> Tensor", %s); }\n'
+    with Tree({"a.so": compiled(source % "0x6e72656b5f6c6773"), "b.so": compiled(source % "0x6e72656b5f6c6774")}) as tree:
+        equal([f["operators"] for f in facts(tree)["files"]], [["my_own(Tensor a) -> Tensor"], []])
 
 
 def test_torch():
