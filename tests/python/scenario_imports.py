@@ -1,5 +1,6 @@
 """How the names get onto packages of all kinds, without torch. Each test makes a package of its own and starts anew."""
 import _thread, atexit, importlib, importlib.util, io, os, pathlib, shutil, sys, tempfile, time, types, warnings
+from unittest import mock
 
 from checks import raises, warned
 
@@ -179,3 +180,13 @@ def test_a_folder_left_behind():
     import sgl_kernel.kept
 
     assert sgl_kernel.kept.kept == "kept" and sgl_kernel.__doc__ is None
+
+
+def test_a_setting_that_is_none():
+    for setting, text in (("standalon", "sgl-kernel-compat: SGL_KERNEL_COMPAT=standalon is none of 0, 1, standalone; taking 1\n"), ("1", ""), ("", "")):
+        fresh(package="")
+        with mock.patch.dict(os.environ, {"SGL_KERNEL_COMPAT": setting}), mock.patch("sys.stderr", io.StringIO()) as stderr:
+            import sgl_kernel_compat
+        import sgl_kernel
+
+        assert stderr.getvalue() == text and getattr(sgl_kernel, SERVED), (setting, stderr.getvalue())

@@ -6,15 +6,15 @@ Importing this (or torch, through the entry point torch.backends) is all: from t
 
 find the deleted names. A name that the installed sgl_kernel has is left alone. Environment:
 
-    SGL_KERNEL_COMPAT       0: do nothing; standalone: provide the module sgl_kernel too, where none is installed (from
-                            the import of torch or of this package on)
+    SGL_KERNEL_COMPAT       1 (default) | 0: do nothing | standalone: provide the module sgl_kernel too, where none is
+                            installed (from the import of torch or of this package on)
     SGL_KERNEL_COMPAT_WARN  off | once: no warnings, or one for each name and call site (default)
     SGL_KERNEL_COMPAT_STAGE NAME=silent | warn | error, separated by commas: one name's stage, also of a name that the
                             installed sgl_kernel has; set_stage does the same. silent also leaves an operator that
                             nothing here serves to whoever defines it
 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
-import os
+import os, sys
 
 from sgl_kernel_compat._errors import (
     SglKernelAttributeError,
@@ -36,5 +36,8 @@ __all__ = [
     "set_stage",
 ]
 
-if os.environ.get("SGL_KERNEL_COMPAT") != "0":
-    install(standalone=os.environ.get("SGL_KERNEL_COMPAT") == "standalone")
+_how = os.environ.get("SGL_KERNEL_COMPAT", "")
+if _how not in ("", "0", "1", "standalone") and sys.stderr is not None:
+    sys.stderr.write(f"sgl-kernel-compat: SGL_KERNEL_COMPAT={_how} is none of 0, 1, standalone; taking 1\n")
+if _how != "0":
+    install(standalone=_how == "standalone")

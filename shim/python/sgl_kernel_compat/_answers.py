@@ -123,7 +123,7 @@ def _adapter(symbol, target):
     except (NameError, AttributeError):  # types that are not here: the annotations stay text
         pass
     made.__qualname__ = symbol
-    made.__doc__ = f"{PACKAGE}'s deleted {symbol}. {SYMBOLS[symbol]['advice']}."
+    made.__doc__ = f"{PACKAGE}'s deleted {symbol}; {SYMBOLS[symbol]['advice']}."
     return made
 
 
