@@ -73,7 +73,8 @@ static bool mentions(struct lexer *lexer, const uint8_t *text, size_t size) {
   size_t length;
   for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length) {
     enum py_owner owner = py_owner_before(lexer->scan, &lexer->arena, text, at, length, &owned, &path);
-    if (owner == PY_OWNER_PACKAGE || (owner == PY_OWNER_NONE && rules_word_removed(lexer->scan, symbol)) ||
+    if (owner == PY_OWNER_PACKAGE ||
+        (owner == PY_OWNER_NONE && rules_word_removed(lexer->scan, symbol, text + at, length)) ||
         (owner == PY_OWNER_OTHER && path && lexer->owner)) /* an alias */
       return true;
   }

@@ -1,6 +1,7 @@
 /* Strings and comments: which of them name a removed thing to a loader (report), and which only talk about it
  * (mention). Case contract, Python rules 8 to 10. */
 #include "scanner/python_front.h"
+#include "scanner/text.h"
 
 #include <stdlib.h>
 
@@ -52,6 +53,11 @@ static const struct catalog_symbol *alias_owner(struct py_unit *unit, const char
                                            : rules_python_removed(unit->scan, module, text);
 }
 
+/* NAME.py is a module of that name, not the function. */
+static bool module_file(const uint8_t *bytes, size_t size, size_t end) {
+  return size - end >= 3 && memcmp(bytes + end, ".py", 3) == 0 && (size - end == 3 || !py_word_byte(bytes[end + 3]));
+}
+
 void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at, size_t base, size_t size) {
   const struct catalog_symbol *symbol;
   size_t length, next;
@@ -59,7 +65,8 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
        from = next) {
     next = from + length;
     /* A letter that is not ASCII makes another word. */
-    if ((from && bytes[from - 1] >= 0x80) || (next < size && bytes[next] >= 0x80))
+    if (text_argument_comment(bytes, size, from, next) || (from && bytes[from - 1] >= 0x80) ||
+        (next < size && bytes[next] >= 0x80))
       continue;
     const struct catalog_symbol *owned = NULL;
     const char *path;
@@ -70,7 +77,8 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
       continue;
     if (owner == PY_OWNER_PACKAGE)
       symbol = owned;
-    else if (!rules_word_removed(unit->scan, symbol) || file_owner(unit, bytes + from, length) == FILE_OTHER)
+    else if (module_file(bytes, size, next) || !rules_word_removed(unit->scan, symbol, bytes + from, length) ||
+             file_owner(unit, bytes + from, length) == FILE_OTHER)
       continue;
     py_find(unit, at ? at[from] : base + from, symbol, VERDICT_MENTION, EVIDENCE_TEXT, LEVEL_NOTE,
             py_text_format(&unit->arena, "%s; this text names it: reword it when the code has moved",

@@ -381,10 +381,14 @@ bool rules_symbol_matters(const struct scan *scan, const struct catalog_symbol *
   return rules_any_removed(scan, symbol);
 }
 
-bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol) {
-  for (unsigned i = 0; i < symbol->python_count; i++)
-    if (strcmp(symbol->python[i].module, scan->catalog->library.package) == 0)
+bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol, const uint8_t *word,
+                        size_t length) {
+  for (unsigned i = 0; i < symbol->python_count; i++) {
+    const struct catalog_python *python = &symbol->python[i];
+    if (strcmp(python->module, scan->catalog->library.package) == 0 && strlen(python->name) == length &&
+        memcmp(python->name, word, length) == 0)
       return layer_removed(scan, symbol, CATALOG_LAYER_PYTHON);
+  }
   return symbol->python_count == 0 && !*symbol->op_name && layer_removed(scan, symbol, CATALOG_LAYER_CXX);
 }
 

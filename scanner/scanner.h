@@ -241,8 +241,9 @@ bool rules_any_removed(const struct scan *scan, const struct catalog_symbol *sym
 bool rules_symbol_matters(const struct scan *scan, const struct catalog_symbol *symbol);
 /* Does the bare word, without an owner in front, mean the removed thing? The filter for mentions: false while the
  * Python export of that name lives, and for a name that only ever was in a submodule of the package (it may live on in
- * another one) or that only was an operator. */
-bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol);
+ * another one), that only was an operator, or that is what the operator alone was called. */
+bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *symbol, const uint8_t *word,
+                        size_t length);
 /* Is the word a name of the catalog, and any layer of any symbol of that name, or a module of it, gone? */
 bool rules_word_matters(const struct scan *scan, const uint8_t *text, size_t length);
 /* Whole-word search: the first occurrence at or after `from` of any catalog id, operator name, C++ name or template

@@ -76,6 +76,9 @@ size_t text_line_start(const uint8_t *bytes, size_t at);
 size_t text_line_end(const uint8_t *bytes, size_t size, size_t at);
 bool text_word_byte(uint8_t c);
 
+/* text_names.c: the name of an argument in C++: a comment of just the name and an equals sign. */
+bool text_argument_comment(const uint8_t *bytes, size_t size, size_t start, size_t end);
+
 /* text_build.c */
 #define TEXT_PARTS 16
 /* The path that ends in a file name of the text, its parts from the last to the first. */

@@ -78,23 +78,31 @@ static enum text_owner import_owner(const struct text_view *view, size_t at, siz
   return OWNER_NONE;
 }
 
-/* NAME.py, NAME.cu, NAME/ : a file of that name, not the function. */
-static bool file_name(const struct text_view *view, size_t end) {
+/* NAME.py, NAME.cu: a file of that name, not the function. */
+static bool file_name(const uint8_t *bytes, size_t size, size_t end) {
   static const char *const endings[] = {"py",  "cu", "cuh", "h",  "hpp", "cc", "cpp",
                                         "cxx", "so", "o",   "md", "rst", "txt"};
-  if (end >= view->size)
-    return false;
-  if (view->bytes[end] == '/')
-    return true;
-  if (view->bytes[end] != '.')
+  if (end >= size || bytes[end] != '.')
     return false;
   size_t stop = end + 1;
-  while (stop < view->size && text_word_byte(view->bytes[stop]))
+  while (stop < size && text_word_byte(bytes[stop]))
     stop++;
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (same(view->bytes + end + 1, stop - end - 1, endings[i]))
+    if (same(bytes + end + 1, stop - end - 1, endings[i]))
       return true;
   return false;
+}
+
+bool text_argument_comment(const uint8_t *bytes, size_t size, size_t start, size_t end) {
+  return start >= 2 && bytes[start - 2] == '/' && bytes[start - 1] == '*' && size - end >= 3 && bytes[end] == '=' &&
+         bytes[end + 1] == '*' && bytes[end + 2] == '/';
+}
+
+/* The end of a namespace of that name: "}  // namespace NAME". */
+static bool namespace_before(const uint8_t *bytes, size_t at) {
+  while (at > 0 && bytes[at - 1] == ' ')
+    at--;
+  return at >= 9 && memcmp(bytes + at - 9, "namespace", 9) == 0;
 }
 
 /* Who stands directly before the name; module is set for the package's. */
@@ -103,7 +111,9 @@ static enum text_owner owner_of(const struct text_view *view, size_t at, size_t 
   const uint8_t *bytes = view->bytes;
   const struct catalog_library *library = &view->scan->catalog->library;
   *start = at;
-  if (file_name(view, at + length))
+  size_t end_at = at + length;
+  if (file_name(bytes, view->size, end_at) || (end_at < view->size && bytes[end_at] == '/') ||
+      text_argument_comment(bytes, view->size, at, end_at) || namespace_before(bytes, at))
     return OWNER_OTHER;
   if (at == 0)
     return OWNER_NONE;
@@ -151,7 +161,7 @@ static const struct catalog_symbol *removed(const struct text_view *view, const 
   } else if (name->owner == OWNER_NONE) {
     bool gone = view->kind == TEXT_CXX || is_template(name->symbol, word)
                     ? rules_layer_removed(scan, name->symbol, CATALOG_LAYER_CXX)
-                    : rules_word_removed(scan, name->symbol);
+                    : rules_word_removed(scan, name->symbol, view->bytes + name->at, name->length);
     symbol = gone ? name->symbol : NULL;
   } else {
     char *from = scan_format("%.*s", (int)module_length, (const char *)view->bytes + module);
