@@ -55,7 +55,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 
 PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
             libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libiberty-dev libgit2-dev \
-            libjansson-dev libxxhash-dev ripgrep
+            libjansson-dev libxxhash-dev ripgrep zstd
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
 TREE_SITTER_VERSION := 0.23.2

@@ -160,6 +160,7 @@ void audit_note_path(const struct audit_context *context, struct audit_list *lis
 
 struct file {
   char *label, *full; /* owned */
+  char *real;         /* of a link that leads out of the folder: where to; owned */
   size_t input;
   bool named; /* found in a folder: only what is named like an archive is opened as one */
 };
@@ -172,12 +173,12 @@ struct reading {
   atomic_size_t done, count;
 };
 
-static void note(struct audit_run *run, const char *path, const char *why) {
-  if (run->notes_count == run->notes_capacity) {
-    run->notes_capacity = run->notes_capacity ? 2 * run->notes_capacity : 8;
-    run->notes = scan_alloc(run->notes, run->notes_capacity * sizeof *run->notes);
+static void leave_out(struct audit_run *run, const char *path, const char *why) {
+  if (run->left_out_count == run->left_out_capacity) {
+    run->left_out_capacity = run->left_out_capacity ? 2 * run->left_out_capacity : 8;
+    run->left_out = scan_alloc(run->left_out, run->left_out_capacity * sizeof *run->left_out);
   }
-  run->notes[run->notes_count++] = scan_format("%s: %s", path, why);
+  run->left_out[run->left_out_count++] = scan_format("%s (%s)", path, why);
 }
 
 static void read_cache(struct audit_list *list, int fd, uint64_t size) {
@@ -202,6 +203,8 @@ static void read_open_file(struct reading *reading, struct audit_list *list, con
   if (kind == AUDIT_ELF) {
     audit_elf(reading->context, list, audit_add(list, file->label, NULL), fd, size);
     audit_add_place(list, file->label, NULL, list->objects_count - 1);
+    if (file->real)
+      audit_add_place(list, file->real, NULL, list->objects_count - 1);
   } else if (kind == AUDIT_AR || kind == AUDIT_ARCHIVE) {
     audit_archive(reading->context, list, fd, file->label, kind);
   } else if (kind == AUDIT_BROKEN) {
@@ -232,13 +235,15 @@ static void read_file(void *user, unsigned worker, size_t index) {
   atomic_fetch_add(&reading->done, 1);
 }
 
-static void add_file(struct reading *reading, const char *label, const char *full, size_t input, bool named) {
+static struct file *add_file(struct reading *reading, const char *label, const char *full, size_t input, bool named) {
   if (reading->files_count == reading->files_capacity) {
     reading->files_capacity = reading->files_capacity ? 2 * reading->files_capacity : 256;
     reading->files = scan_alloc(reading->files, reading->files_capacity * sizeof *reading->files);
   }
-  reading->files[reading->files_count++] =
-      (struct file){scan_format("%s", label), scan_format("%s", full), input, named};
+  struct file *file = &reading->files[reading->files_count++];
+  *file =
+      (struct file){.label = scan_format("%s", label), .full = scan_format("%s", full), .input = input, .named = named};
+  return file;
 }
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
@@ -249,24 +254,40 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
 
 /* What is no file system on a disk. */
 static bool virtual_folder(const struct audit_input *input, const char *label) {
-  return input->world == WORLD_ROOT &&
+  return (input->world == WORLD_ROOT || !*input->base) &&
          (strcmp(label, "proc") == 0 || strcmp(label, "sys") == 0 || strcmp(label, "dev") == 0);
 }
 
-static void add_link(struct audit_list *list, const char *label, const char *full) {
-  char target[PATH_MAX];
+static bool is_below(const char *base, const char *path) {
+  size_t size = strlen(base);
+  return strncmp(path, base, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* A link is a name. What it leads to is audited under its own name, and here only when it is a file elsewhere, as in an
+ * environment that is linked to a cache of packages. */
+static void take_link(struct reading *reading, size_t index, struct audit_list *links, const char *label,
+                      const char *full) {
+  const struct audit_input *input = &reading->run->inputs[index];
+  char target[PATH_MAX], real[PATH_MAX];
+  struct stat status;
   ssize_t length = readlink(full, target, sizeof target - 1);
   if (length <= 0)
     return;
   target[length] = '\0';
-  audit_add_place(list, label, target, SIZE_MAX);
+  audit_add_place(links, label, target, SIZE_MAX);
+  if (input->world != WORLD_HOST || !realpath(full, real) || is_below(input->base, real) || stat(real, &status) != 0)
+    return;
+  if (S_ISREG(status.st_mode))
+    add_file(reading, label, full, index, true)->real = scan_format("%s", real);
+  else if (S_ISDIR(status.st_mode))
+    leave_out(reading->run, full, "a link to a folder elsewhere; name its target as PATH to include it");
 }
 
-/* links: the list that the symbolic links go to. */
-static void walk_folder(struct reading *reading, size_t input_index, struct audit_list *links) {
-  struct audit_input *input = &reading->run->inputs[input_index];
+/* links: the list that links, and folders that cannot be read, go to. */
+static void walk_folder(struct reading *reading, size_t index, struct audit_list *links) {
+  struct audit_input *input = &reading->run->inputs[index];
   char *roots[] = {(char *)input->given, NULL};
-  FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+  FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
   size_t skip = strlen(input->given);
   while (skip > 1 && input->given[skip - 1] == '/')
     skip--;
@@ -277,14 +298,53 @@ static void walk_folder(struct reading *reading, size_t input_index, struct audi
     if (entry->fts_info == FTS_D && virtual_folder(input, label))
       fts_set(walk, entry, FTS_SKIP);
     else if (entry->fts_info == FTS_F)
-      add_file(reading, label, entry->fts_accpath, input_index, true);
+      add_file(reading, label, entry->fts_accpath, index, true);
     else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE)
-      add_link(links, label, entry->fts_accpath);
+      take_link(reading, index, links, label, entry->fts_accpath);
     else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-      note(reading->run, entry->fts_path, strerror(entry->fts_errno));
+      audit_fault(links, audit_add(links, *label ? label : ".", NULL), "%s", strerror(entry->fts_errno));
   }
   if (walk)
     fts_close(walk);
+}
+
+/* A file that several links lead to is audited once, for the first of them. */
+struct target {
+  const char *real;
+  size_t file;
+};
+
+static int by_target(const void *a, const void *b) {
+  const struct target *x = a, *y = b;
+  int order = strcmp(x->real, y->real);
+  return order ? order : (x->file > y->file) - (x->file < y->file);
+}
+
+static void drop_repeated(struct reading *reading, size_t first) {
+  struct target *targets = scan_alloc(NULL, (reading->files_count - first) * sizeof *targets);
+  size_t count = 0, kept = first;
+  for (size_t i = first; i < reading->files_count; i++)
+    if (reading->files[i].real)
+      targets[count++] = (struct target){reading->files[i].real, i};
+  if (count)
+    qsort(targets, count, sizeof *targets, by_target);
+  for (size_t i = count; i-- > 1;) {
+    if (strcmp(targets[i].real, targets[i - 1].real) == 0) {
+      struct file *file = &reading->files[targets[i].file];
+      free(file->label);
+      file->label = NULL;
+    }
+  }
+  for (size_t i = first; i < reading->files_count; i++) {
+    if (reading->files[i].label) {
+      reading->files[kept++] = reading->files[i];
+    } else {
+      free(reading->files[i].full);
+      free(reading->files[i].real);
+    }
+  }
+  reading->files_count = kept;
+  free(targets);
 }
 
 static bool is_root(const char *folder) {
@@ -319,6 +379,7 @@ static bool open_input(struct reading *reading, size_t index, const char *given,
   if (input->folder) {
     input->base = strcmp(real, "/") == 0 ? "" : arena_copy(&links->arena, real, strlen(real));
     walk_folder(reading, index, links);
+    drop_repeated(reading, input->first);
   } else {
     char *slash = strrchr(real, '/');
     input->base = arena_copy(&links->arena, real, (size_t)(slash - real));
@@ -334,43 +395,41 @@ static int by_path(const void *a, const void *b) {
   return strcmp(x->path, y->path);
 }
 
-/* Objects and places of the files [first, first + count) and of the links, in that order. */
+/* Takes the objects and places of one list. */
+static void collect_list(struct audit_run *run, struct audit_input *input, struct audit_list *list) {
+  run->objects = scan_alloc(run->objects, (run->objects_count + list->objects_count) * sizeof *run->objects);
+  input->places = scan_alloc(input->places, (input->places_count + list->places_count) * sizeof *input->places);
+  for (size_t k = 0; k < list->places_count; k++) {
+    struct audit_place place = list->places[k];
+    place.object += place.object == SIZE_MAX ? 0 : run->objects_count;
+    input->places[input->places_count++] = place;
+  }
+  for (size_t k = 0; k < list->objects_count; k++) {
+    list->objects[k].input = (size_t)(input - run->inputs);
+    run->objects[run->objects_count++] = list->objects[k];
+  }
+  if (list->cache) {
+    input->cache = list->cache;
+    input->cache_size = list->cache_size;
+  }
+  if (list->image)
+    input->world = WORLD_ROOT;
+  if (list->kernel && !run->kernel) {
+    run->kernel = list->kernel;
+    run->kernel_from = list->kernel_distribution;
+  }
+  run->torch = run->torch ? run->torch : list->torch;
+}
+
+/* Those of the files [first, first + count), and of the links. */
 static void collect(struct audit_run *run, struct audit_input *input, size_t first, size_t count,
-                    const struct audit_list *links) {
-  size_t places = links->places_count, objects = run->objects_count;
-  for (size_t i = first; i < first + count; i++) {
-    places += run->lists[i]->places_count;
-    objects += run->lists[i]->objects_count;
-  }
-  run->objects = scan_alloc(run->objects, objects * sizeof *run->objects);
-  input->places = scan_alloc(NULL, places * sizeof *input->places);
+                    struct audit_list *links) {
   input->first = run->objects_count;
-  for (size_t i = first; i < first + count; i++) {
-    struct audit_list *list = run->lists[i];
-    for (size_t k = 0; k < list->places_count; k++) {
-      struct audit_place place = list->places[k];
-      place.object += place.object == SIZE_MAX ? 0 : run->objects_count;
-      input->places[input->places_count++] = place;
-    }
-    for (size_t k = 0; k < list->objects_count; k++) {
-      list->objects[k].input = (size_t)(input - run->inputs);
-      run->objects[run->objects_count++] = list->objects[k];
-    }
-    if (list->cache) {
-      input->cache = list->cache;
-      input->cache_size = list->cache_size;
-    }
-    if (list->image)
-      input->world = WORLD_ROOT;
-    if (list->kernel && !run->kernel) {
-      run->kernel = list->kernel;
-      run->kernel_from = list->kernel_distribution;
-    }
-    run->torch = run->torch ? run->torch : list->torch;
-  }
-  if (links->places_count)
-    memcpy(input->places + input->places_count, links->places, links->places_count * sizeof *input->places);
-  input->places_count += links->places_count;
+  for (size_t i = first; i < first + count; i++)
+    if (run->lists[i]->objects_count || run->lists[i]->places_count || run->lists[i]->kernel || run->lists[i]->torch ||
+        run->lists[i]->cache)
+      collect_list(run, input, run->lists[i]);
+  collect_list(run, input, links);
   input->count = run->objects_count - input->first;
   if (input->places_count)
     qsort(input->places, input->places_count, sizeof *input->places, by_path);
@@ -440,6 +499,7 @@ bool audit_run(struct audit_run *run, char *const *paths, size_t paths_count, lo
   for (size_t i = 0; i < files; i++) {
     free(reading.files[i].label);
     free(reading.files[i].full);
+    free(reading.files[i].real);
   }
   free(reading.files);
   return good;
@@ -450,8 +510,8 @@ void audit_free(struct audit_run *run) {
     audit_object_free(&run->objects[i]);
   for (size_t i = 0; i < run->findings_count; i++)
     free(run->findings[i].message);
-  for (size_t i = 0; i < run->notes_count; i++)
-    free(run->notes[i]);
+  for (size_t i = 0; i < run->left_out_count; i++)
+    free(run->left_out[i]);
   for (size_t i = 0; i < run->lists_count; i++) {
     audit_list_free(run->lists[i]);
     free(run->lists[i]);
@@ -464,5 +524,5 @@ void audit_free(struct audit_run *run) {
   free(run->inputs);
   free(run->objects);
   free(run->findings);
-  free(run->notes);
+  free(run->left_out);
 }

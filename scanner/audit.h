@@ -39,6 +39,7 @@ struct audit_symbol {
   const char *name;
   const char *version; /* NULL: none */
   bool weak;
+  bool hidden;                          /* defined for the linker only */
   const struct catalog_symbol *catalog; /* NULL: no name of the catalog */
 };
 
@@ -92,7 +93,7 @@ struct audit_object {
   uint64_t *defined; /* audit_hash of the names of exported symbols, sorted */
   size_t defined_count;
   struct audit_symbol *exported; /* the same with their names; only when the run keeps them */
-  struct audit_symbol *provides; /* those of the catalog */
+  struct audit_symbol *provides; /* those of the catalog, of an object file also hidden ones */
   size_t provides_count;
   struct audit_string *strings;
   size_t strings_count;
@@ -290,8 +291,8 @@ struct audit_run {
   bool kernel_there;       /* a kernel wheel was among the files */
   bool environment;        /* the verdicts are against what was audited itself */
   const char *torch;       /* release of torch in what was audited; NULL: none */
-  char **notes;            /* files and folders that could not be read, one line each; owned */
-  size_t notes_count, notes_capacity;
+  char **left_out;         /* links that lead elsewhere, one line each; owned */
+  size_t left_out_count, left_out_capacity;
   size_t files;      /* looked at */
   uint64_t *exports; /* hashes of all exported names: open addressing, 0 is free */
   size_t exports_mask;

@@ -344,6 +344,14 @@ static void count_torch(struct audit_object *object, const char *name, bool unde
   }
 }
 
+static void take_provided(struct audit_reader *reader, struct symbols *symbols, struct audit_symbol one) {
+  struct audit_object *object = reader->object;
+  one.name = arena_copy(&reader->list->arena, one.name, strlen(one.name));
+  object->provides =
+      grow(object->provides, object->provides_count, &symbols->provides_capacity, sizeof *object->provides);
+  object->provides[object->provides_count++] = one;
+}
+
 static void take_symbol(struct audit_reader *reader, struct symbols *symbols, const GElf_Sym *symbol, const char *name,
                         const char *version) {
   struct audit_object *object = reader->object;
@@ -351,12 +359,18 @@ static void take_symbol(struct audit_reader *reader, struct symbols *symbols, co
   bool undefined = symbol->st_shndx == SHN_UNDEF;
   if (symbol->st_shndx == SHN_ABS && version && strcmp(name, version) == 0)
     return; /* it stands for the version itself */
-  if (bind == STB_LOCAL || !*name || (!undefined && (visibility == STV_HIDDEN || visibility == STV_INTERNAL)))
-    return;
-  if (!afford(reader, strlen(name)))
+  if (bind == STB_LOCAL || !*name || !afford(reader, strlen(name)))
     return;
   uint64_t hash = audit_hash(name, strlen(name));
-  struct audit_symbol one = {name, version, bind == STB_WEAK, audit_function(reader->context->names, name, hash)};
+  struct audit_symbol one = {.name = name,
+                             .version = version,
+                             .weak = bind == STB_WEAK,
+                             .hidden = visibility == STV_HIDDEN || visibility == STV_INTERNAL,
+                             .catalog = audit_function(reader->context->names, name, hash)};
+  if (one.catalog && !undefined && (!one.hidden || object->type == ET_REL))
+    take_provided(reader, symbols, one);
+  if (one.hidden && !undefined)
+    return;
   count_torch(object, name, undefined);
   if (undefined) {
     one.name = arena_copy(&reader->list->arena, name, strlen(name));
@@ -372,12 +386,6 @@ static void take_symbol(struct audit_reader *reader, struct symbols *symbols, co
     object->exported[object->defined_count] = one;
   }
   object->defined[object->defined_count++] = hash;
-  if (one.catalog) {
-    one.name = arena_copy(&reader->list->arena, name, strlen(name));
-    object->provides =
-        grow(object->provides, object->provides_count, &symbols->provides_capacity, sizeof *object->provides);
-    object->provides[object->provides_count++] = one;
-  }
 }
 
 static int by_hash(const void *a, const void *b) {

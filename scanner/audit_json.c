@@ -132,13 +132,13 @@ static json_t *roots(const struct audit_run *run) {
 }
 
 bool audit_report_json(const struct audit_run *run) {
-  json_t *notes = json_array();
-  for (size_t i = 0; i < run->notes_count; i++)
-    json_array_append_new(notes, text(run->notes[i]));
+  json_t *left_out = json_array();
+  for (size_t i = 0; i < run->left_out_count; i++)
+    json_array_append_new(left_out, text(run->left_out[i]));
   json_t *head = json_pack("{s:s, s:i, s:s, s:{s:s, s:s, s:b, s:o}, s:i, s:o, s:o}", "format", "sgl-migrate audit",
                            "formatVersion", FORMAT_VERSION, "toolVersion", SGL_VERSION, "against", "kernel",
                            run->kernel, "from", run->kernel_from, "environment", run->environment, "torch",
-                           text(run->torch), "exitStatus", audit_status(run), "roots", roots(run), "troubles", notes);
+                           text(run->torch), "exitStatus", audit_status(run), "roots", roots(run), "leftOut", left_out);
   char *start = head ? json_dumps(head, JSON_COMPACT) : NULL;
   json_decref(head);
   bool good = start && printf("%.*s,\n\"files\":[", (int)strlen(start) - 1, start) > 0;

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #define SAME_SHOWN 5 /* of findings that differ in the symbol only */
+#define LEFT_OUT_SHOWN 20
 
 int audit_status(const struct audit_run *run) {
-  int status = run->notes_count ? EXIT_NOT_ANALYSED : 0;
+  int status = 0;
   for (size_t i = 0; i < run->objects_count; i++)
     if (run->objects[i].fault && !run->objects[i].outside)
       status |= EXIT_NOT_ANALYSED;
@@ -235,8 +236,7 @@ static void print_summary(const struct audit_run *run) {
       ": %zu alive, %zu of the shim, %zu removed, %zu optional, %zu torch ABI, %zu of an unknown provider, %zu missing "
       "librar%s; %zu not analysed\n",
       counts[AUDIT_ALIVE], counts[AUDIT_SHIM], counts[AUDIT_REMOVED], counts[AUDIT_OPTIONAL], counts[AUDIT_TORCH],
-      counts[AUDIT_UNKNOWN], counts[AUDIT_MISSING], counts[AUDIT_MISSING] == 1 ? "y" : "ies",
-      faults + run->notes_count);
+      counts[AUDIT_UNKNOWN], counts[AUDIT_MISSING], counts[AUDIT_MISSING] == 1 ? "y" : "ies", faults);
 }
 
 bool audit_report_text(const struct audit_run *run) {
@@ -244,6 +244,13 @@ bool audit_report_text(const struct audit_run *run) {
   for (size_t at = 0; at < run->findings_count;)
     at = print_object(run, at, colour);
   print_summary(run);
+  for (size_t i = 0; i < run->left_out_count && i < LEFT_OUT_SHOWN; i++) {
+    fputs("left out: ", stdout);
+    report_plain(stdout, run->left_out[i]);
+    putchar('\n');
+  }
+  if (run->left_out_count > LEFT_OUT_SHOWN)
+    printf("left out: %zu more; --format json names all\n", run->left_out_count - LEFT_OUT_SHOWN);
   return true;
 }
 
@@ -252,11 +259,6 @@ static bool same_fault(const struct audit_object *a, const struct audit_object *
 }
 
 void audit_report_faults(const struct audit_run *run) {
-  for (size_t i = 0; i < run->notes_count; i++) {
-    fputs("sgl-migrate: ", stderr);
-    report_plain(stderr, run->notes[i]);
-    fputc('\n', stderr);
-  }
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
     if (!object->fault || object->outside)

@@ -163,11 +163,10 @@ static size_t find_on_host(struct resolving *work, size_t input_index, const cha
   if (*path != '/' || !realpath(path, real))
     return SIZE_MAX;
   size_t base = strlen(input->base);
-  if (input->folder && strncmp(real, input->base, base) == 0 && real[base] == '/') {
-    const struct audit_place *place = place_of(input, real + base + 1);
-    if (place && place->object != SIZE_MAX)
-      return place->object;
-  }
+  bool below = input->folder && strncmp(real, input->base, base) == 0 && real[base] == '/';
+  const struct audit_place *place = place_of(input, below ? real + base + 1 : real);
+  if (place && place->object != SIZE_MAX)
+    return place->object;
   return read_outside(work, input_index, real);
 }
 

@@ -81,9 +81,9 @@ static size_t used_rule(const struct audit_run *run, const struct audit_finding 
 
 static json_t *notifications(const struct audit_run *run) {
   json_t *list = json_array();
-  for (size_t i = 0; i < run->notes_count; i++)
-    json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}}", "level", "error", "message",
-                                          report_sarif_message(run->notes[i]), "descriptor", "id", "not-analysed"));
+  for (size_t i = 0; i < run->left_out_count; i++)
+    json_array_append_new(list, json_pack("{s:s, s:o, s:{s:s}}", "level", "note", "message",
+                                          report_sarif_message(run->left_out[i]), "descriptor", "id", "not-entered"));
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
     if (object->fault && !object->outside)
@@ -108,8 +108,10 @@ bool audit_report_sarif(const struct audit_run *run) {
   free(indexes);
   json_t *driver = json_pack("{s:s, s:s, s:o}", "name", "sgl-migrate audit", "version", SGL_VERSION, "rules", rules);
   json_object_set_new(driver, "notifications",
-                      json_pack("[{s:s, s:o}]", "id", "not-analysed", "shortDescription",
-                                report_sarif_message("A file that should have been analysed was not.")));
+                      json_pack("[{s:s, s:o}, {s:s, s:o}]", "id", "not-analysed", "shortDescription",
+                                report_sarif_message("A file that should have been analysed was not."), "id",
+                                "not-entered", "shortDescription",
+                                report_sarif_message("A link to a folder elsewhere that was left out.")));
   json_t *one = json_pack("{s:{s:o}, s:[{s:b, s:i, s:o}], s:o, s:{s:s, s:s, s:b}}", "tool", "driver", driver,
                           "invocations", "executionSuccessful", 1, "exitCode", audit_status(run),
                           "toolExecutionNotifications", notifications(run), "results", results, "properties", "kernel",

@@ -349,15 +349,21 @@ static void judge_libraries(struct audit_run *run, size_t index) {
 
 /* --- one object --------------------------------------------------------------------------------------------------- */
 
+static bool defines(const struct audit_object *object, const char *name) {
+  for (size_t i = 0; i < object->provides_count && !object->fault; i++)
+    if (strcmp(object->provides[i].name, name) == 0)
+      return true;
+  return false;
+}
+
 /* Is it defined in the same static archive? The linker takes it from there. */
 static bool in_unit(const struct audit_run *run, size_t index, const char *name) {
-  const struct audit_object *object = &run->objects[index];
-  uint64_t hash = audit_hash(name, strlen(name));
-  for (size_t i = index; object->unit && i-- > 0 && run->objects[i].unit == object->unit;)
-    if (!run->objects[i].fault && audit_exports(&run->objects[i], hash))
+  const char *unit = run->objects[index].unit;
+  for (size_t i = index; unit && i-- > 0 && run->objects[i].unit == unit;)
+    if (defines(&run->objects[i], name))
       return true;
-  for (size_t i = index + 1; object->unit && i < run->objects_count && run->objects[i].unit == object->unit; i++)
-    if (!run->objects[i].fault && audit_exports(&run->objects[i], hash))
+  for (size_t i = index + 1; unit && i < run->objects_count && run->objects[i].unit == unit; i++)
+    if (defines(&run->objects[i], name))
       return true;
   return false;
 }
@@ -371,6 +377,8 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
   }
   for (size_t i = 0; i < object->provides_count; i++) {
     const struct audit_symbol *symbol = &object->provides[i];
+    if (symbol->hidden)
+      continue;
     char *when = left(run, object, symbol->catalog, CATALOG_LAYER_CXX);
     bool row = gone(run, object, symbol->catalog, CATALOG_LAYER_CXX);
     add(run, index, MARK_PROVIDES, AUDIT_NOTE, symbol->catalog, symbol->name, row, "%s it%s%s",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """sgl-migrate audit: what is read and how, libraries, verdicts, forms; archives, images, processes; files that lie."""
 import gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
-from elf_files import FUSED, HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
-from tool import TOOL, Tree, contains, equal, main, run
+from elf_files import HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
+from tool import Tree, contains, equal, main, run
 from suite import Skip
 
 ARGS = ["--kernel", "0.4.6"]
@@ -74,6 +74,8 @@ def test_static_archive_defines_what_it_needs():
         subprocess.run(["ar", "rcs", "both.a", "user.o", "owner.o"], cwd=tree.path, check=True)
         subprocess.run(["ar", "rcs", "need.a", "user.o"], cwd=tree.path, check=True)
         subprocess.run(["ar", "rcsT", "thin.a", "user.o"], cwd=tree.path, check=True)
+        tree.put("hidden.o", compiled(OWNER.replace("void dsv3", '__attribute__((visibility("hidden"))) void dsv3', 1), name="x.o"))
+        subprocess.run(["ar", "rcs", "own.a", "user.o", "hidden.o"], cwd=tree.path, check=True)
         equal(rows(tree), f"both.a\tdsv3_router_gemm\tprovides\nneed.a\t{ROW}owner.o\tdsv3_router_gemm\tprovides\nthin.a\t-\tnot-analysed\nuser.o\t{ROW}")
 
 
@@ -222,6 +224,35 @@ def test_container_root():
         if subprocess.run(["ldconfig", "-r", root], capture_output=True).returncode == 0:
             states = {f["path"]: [n["state"] for n in f["needed"]] for f in facts(tree, "root")["files"]}
             equal(states["app/a.so"], ["found"])
+
+
+def test_links():
+    """An environment that is linked to a cache of packages; a root that is a link itself."""
+    with Tree({"cache/u.so": needing("libown.so.3", "-Wl,-rpath,$ORIGIN/../libs"), "cache/o.so": compiled(OWNER, "-Wl,-soname,libown.so.3"), "far/x.so": user()}) as tree:
+        for folder in ("real/p", "real/libs"):
+            (tree.path / folder).mkdir(parents=True)
+        for name, target in {"real/p/user.so": "../../cache/u.so", "real/libs/libown.so.3": "../../cache/o.so", "real/again.so": "libs/libown.so.3", "real/p/twice.so": "../../cache/u.so",
+                             "real/far": "../far", "real/dead.so": "nowhere", "real/self": ".", "site": "real"}.items():
+            (tree.path / name).symlink_to(target)
+        log = facts(tree, "site")
+        equal(sorted((f["path"], f["outside"]) for f in log["files"]), [("again.so", False), ("p/twice.so", False)])
+        equal([n["state"] for f in log["files"] for n in f["needed"]], ["found"])
+        equal(log["leftOut"], ["site/far (a link to a folder elsewhere; name its target as PATH to include it)"])
+        contains(tree.run("audit", "site").out, "left out: site/far (")
+
+
+def test_unreadable():
+    with Tree({"a/x.so": user(), "b.so": user(), "c.so": user()}) as tree:
+        os.chmod(tree.path / "a", 0)
+        os.chmod(tree.path / "b.so", 0)
+        os.chmod(tree.path, 0o755)
+        try:  # root may read everything
+            done = tree.run("audit", *ARGS, "--format", "tsv", ".", **({} if os.getuid() else {"user": 65534, "group": 65534, "extra_groups": []}))
+        except PermissionError as reason:
+            raise Skip(f"another user cannot run it: {reason}")
+        os.chmod(tree.path / "a", 0o755)
+        equal(done.out, f"a\t-\tnot-analysed\nb.so\t-\tnot-analysed\nc.so\t{ROW}")
+        equal((done.returncode, done.err.count("Permission denied")), (5, 2))
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
