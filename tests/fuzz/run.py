@@ -6,9 +6,11 @@ usage: run.py BUILD_DIR SECONDS [NAME...]
 Each target of BUILD_DIR/fuzz/tests/fuzz runs for so many seconds, two at a time; what it finds new is kept in
 BUILD_DIR/fuzz/corpus for the next time. An input that crashes, leaks, takes longer than 10 s or 2 GiB stays in
 BUILD_DIR/fuzz/found, and the exit status is 1."""
-import concurrent.futures, json, os, pathlib, re, shutil, subprocess, sys
+import concurrent.futures, gzip, io, json, os, pathlib, re, shutil, subprocess, sys, tarfile, zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "scanner"))
+import elf_files
 CASES = ROOT / "tests" / "cases"
 LONGEST = 8192
 # The same lists as in fuzz_text.c and fuzz_pins.c.
@@ -36,6 +38,25 @@ def tool(build, *args):
     return done.stdout
 
 
+def archives():
+    """The first byte is for fuzz_archive.c; an image is a tar file of tar files."""
+    elf, object_file = elf_files.Elf().bytes, elf_files.compiled(elf_files.USER, name="x.o")
+    def tar(members):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            for name, data in members.items():
+                one = tarfile.TarInfo(name)
+                one.size = len(data)
+                archive.addfile(one, io.BytesIO(data))
+        return out.getvalue()[:LONGEST - 1]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("p/_C.so", elf)
+    member = f"{'x.o/':<16}{0:<12}{0:<6}{0:<6}{'644':<8}{len(object_file):<10}`\n".encode() + object_file
+    image = tar({"manifest.json": b'[{"Layers":["blobs/sha256/1"]}]', "blobs/sha256/1": tar({"a/.wh.x": b"", "a.so": elf})[:3072]})
+    return [b"\0" + packed.getvalue(), b"\0" + tar({"a.so": elf, "w.whl": packed.getvalue()}), b"\0" + gzip.compress(tar({"a.so": elf})), b"\0" + image, b"\1!<arch>\n" + member]
+
+
 def seeds(build):
     """{target: [bytes]}"""
     files = [p for p in sorted(CASES.rglob("input/**/*")) if p.is_file() and p.stat().st_size <= LONGEST]
@@ -50,6 +71,8 @@ def seeds(build):
     catalog = (ROOT / "catalog" / "removals.yaml").read_text()
     head, *symbols = re.split(r"(?m)^(?=  - id:)", catalog)
     return {
+        "elf": [elf_files.Elf().bytes, elf_files.Elf(big=True, machine=22, needed=("libx.so.1",)).bytes, elf_files.compiled(elf_files.USER, name="x.o")],
+        "archive": archives(),
         "python": of(".py", ".pyi"), "notebook": of(".ipynb"), "cxx": of(".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".mu"),
         "text": texts, "catalog": [(head + symbols[i]).encode() for i in (0, 5, -1)], "settings": [s.encode() for s in SETTINGS],
         "compile_database": [json.dumps(d).encode() for d in DATABASES], "baseline": [accepted.read_bytes()],
