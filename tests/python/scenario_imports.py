@@ -116,6 +116,15 @@ def test_own_getattr_after_us():
     assert "sgl_kernel" not in sys.modules
 
 
+def test_other_threads_wait_for_the_operators():
+    """They do for a module that is marked."""
+    fresh(package="import sys\nfrom sgl_kernel_compat import _imports\nseen = []\n"
+                  "_imports._register_operators = lambda: seen.append(sys.modules['sgl_kernel'].__spec__._initializing)\n")
+    import sgl_kernel
+
+    assert sgl_kernel.seen == [True] and sgl_kernel.__spec__._initializing is False
+
+
 def test_lazy_modules():
     """By a type of their own, or another module in their place: what those make of a deleted name is theirs."""
     lazy = f"class Lazy(types.ModuleType):\n def __getattr__(self, name):\n  if name in ('lazy', '{SERVED}'): return 'lazy'\n  raise AttributeError('lazy has no ' + name)\n"

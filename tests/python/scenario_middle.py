@@ -1,5 +1,5 @@
 """sgl_kernel is imported first: it imports torch, whose entry point comes in the middle of it."""
-import threading
+import os, signal, threading, time
 
 import sgl_kernel
 import torch
@@ -56,3 +56,29 @@ def test_who_finds_no_operator_may_define_it():
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert errors == []
+
+
+def test_fork_while_a_thread_asks():
+    from sgl_kernel_compat import _operators
+
+    asks = threading.Event()
+
+    def ask():
+        with _operators._lock:
+            asks.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    asks.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(hasattr(torch.ops.sgl_kernel, "moe_fused_gate"))
+    thread.join()
+    deadline = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0), ended

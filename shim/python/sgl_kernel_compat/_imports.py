@@ -184,10 +184,10 @@ def _adopt_later(module):
         return
 
     def mark(self, loading):
-        vars(self)["_initializing"] = loading
-        if not loading:
+        if not loading:  # other threads wait for the mark
             self.__class__ = kind
             _adopt(self.name)
+        vars(self)["_initializing"] = loading
 
     spec.__class__ = type(kind.__name__, (kind,), {"_initializing": property(lambda self: vars(self)["_initializing"], mark)})
 

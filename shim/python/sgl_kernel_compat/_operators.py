@@ -1,7 +1,7 @@
 """torch.ops.sgl_kernel.NAME for the deleted operators: the C library registers and serves what this project has, and they
 warn from here; the others exist too, and their call goes where the catalog routes it, or is an error with advice. Guards by
 hasattr do not find those, and may define them."""
-import atexit, ctypes, functools, sys, threading
+import atexit, ctypes, functools, os, sys, threading
 
 from sgl_kernel_compat import _answers, _policy, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
@@ -64,6 +64,7 @@ def _serve(name):
 _dead: dict = {}  # name -> the text of its error
 _kept: dict = {}  # name -> the torch.library.Library that keeps the dead operator; without it there is none
 _lock = threading.RLock()  # of a dead operator's change from kept to handed out, or to not there
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 # Torch tells this place to who defines a dead operator himself.
 _PLACE = "sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_STAGE has its NAME=silent"
 _library = compile("torch.library.Library(PACKAGE, 'FRAGMENT')", _PLACE, "eval")
@@ -188,5 +189,7 @@ def register(present, version):
             if why or (not served and _policy.get_stage(facts["id"])[0] != "silent"):
                 _bury(name, why)
         except Exception as e:  # `import sgl_kernel` goes on
+            if name in _kept:
+                continue  # another thread has been here
             if sys.stderr is not None:
                 sys.stderr.write(f"sgl-kernel-compat: torch.ops.{PACKAGE}.{name} is not registered: {type(e).__name__}: {e}\n")
