@@ -22,6 +22,7 @@ static const struct kind_row endings[] = {
      "gypi "
      "dockerfile containerfile ",
      TEXT_SCRIPT, STYLE_HASH},
+    {" s asm ld lds def exp sym ", TEXT_SCRIPT, STYLE_C}, /* what a linker or assembler gets */
     {" yml yaml ", TEXT_YAML, STYLE_YAML},
     {" toml cfg ini conf properties env service desktop ", TEXT_CONFIG, STYLE_HASH},
     {" patch diff ", TEXT_PATCH, STYLE_HASH},
@@ -379,6 +380,8 @@ static void run_code(const struct text_view *view) {
       mention(view, &name);
     else if (view->classes[name.at] == CLASS_STRING)
       name_in_region(view, &name, &region);
+    else if (name.owner == OWNER_OPERATOR && view->bytes[name.at] == '_') /* the mangled name, declared */
+      report(view, &name, EVIDENCE_LEXICAL);
   }
 }
 

@@ -86,6 +86,30 @@ static void mark_here(struct lexer *lexer, const char *word) {
   lexer->at += 2; /* never closed: no here-document */
 }
 
+/* bash <<EOF, ssh host <<EOF, a container file's RUN <<EOF: is the document a script, as the text around it is? */
+static bool here_script(const struct lexer *lexer) {
+  static const char *const shells[] = {"RUN", "bash", "sh", "zsh", "ksh", "dash", "ssh", "sbatch"};
+  static const char *const others[] = {"cat", "tee", "python", "python2", "python3"};
+  size_t start = text_line_start(lexer->bytes, lexer->at), at = lexer->at;
+  bool shell = false;
+  while (at > start && !strchr(";|&(", lexer->bytes[at - 1]))
+    at--;
+  while (at < lexer->at) {
+    size_t word = at;
+    while (at < lexer->at && !blank(lexer->bytes[at]))
+      at++;
+    while (at > word && memrchr(lexer->bytes + word, '/', at - word)) /* /bin/bash */
+      word = (size_t)((const uint8_t *)memrchr(lexer->bytes + word, '/', at - word) - lexer->bytes) + 1;
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+      shell = shell || (strlen(shells[i]) == at - word && memcmp(lexer->bytes + word, shells[i], at - word) == 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+      if (strlen(others[i]) == at - word && memcmp(lexer->bytes + word, others[i], at - word) == 0)
+        return false;
+    at++;
+  }
+  return shell;
+}
+
 static void lex_hash(struct lexer *lexer) {
   bool script = lexer->view->kind != TEXT_CONFIG;
   size_t line_end = lexer->at;
@@ -101,7 +125,10 @@ static void lex_hash(struct lexer *lexer) {
       mark(lexer, line_end, CLASS_COMMENT);
     } else if (script && looking_at(lexer, "<<") && !looking_at(lexer, "<<<") && here_word(lexer, word, sizeof word)) {
       /* The rest of the line is not lexed: it is options and pipes. */
-      mark_here(lexer, word);
+      if (here_script(lexer))
+        lexer->at += 2;
+      else
+        mark_here(lexer, word);
     } else if ((looking_at(lexer, "\"\"\"") && mark_string(lexer, "\"\"\"", lexer->size, true)) ||
                (looking_at(lexer, "'''") && mark_string(lexer, "'''", lexer->size, true))) {
     } else if (c == '\\') {
