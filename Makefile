@@ -55,7 +55,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 
 PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
             libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libiberty-dev libgit2-dev \
-            libjansson-dev libxxhash-dev ripgrep zstd
+            libjansson-dev libxxhash-dev nettle-dev ripgrep zstd
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
 TREE_SITTER_VERSION := 0.23.2
@@ -97,7 +97,7 @@ endif
 LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n 1 | sed 's,/include/.*,,')
 CLANG_CFLAGS = -isystem $(LLVM)/include
 CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
-SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive
+SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive nettle
 SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread
 CUNIT_LIBS := -l:libcunit.a
@@ -113,7 +113,8 @@ JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
 SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/prefilter_builtin.o $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
-                $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS)
+                $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS) \
+                $(call objs,jit/cache_folder.c jit/library_search.c jit/status.c)
 
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
 

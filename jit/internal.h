@@ -300,7 +300,7 @@ const char *jit_kernel_text(enum jit_op op);
 /* "dsv3_router_gemm" */
 const char *jit_op_name(enum jit_op op);
 
-/* --- library.c --- */
+/* --- library_search.c, library.c --- */
 
 /* A library of the CUDA toolkit. */
 struct jit_library_name {
@@ -315,6 +315,21 @@ struct jit_library_name {
 /* Told of every place: `path` is NULL and `problem` says why where a place has none; `problem` is NULL for the file
  * that was found, which is then loaded. */
 typedef void jit_search_watch(void *user, const char *place, const char *path, const char *problem);
+
+/* How one who searches looks at a file. */
+struct jit_library_opener {
+  /* The library; NULL, and then the reason in *problem, or NULL there as well: it just is not there. `loaded`: only
+   * when the process has it already. */
+  void *(*open)(void *user, const char *path, bool loaded, const char **problem);
+  /* The folder of the CUDA runtime of the process. */
+  bool (*runtime)(void *user, char *folder, size_t size);
+  void *user;
+};
+extern const struct jit_library_name jit_library_nvrtc;
+sgl_jit_status jit_library_search(const struct jit_library_name *name, int driver_version,
+                                  const struct jit_library_opener *opener, void **library, jit_search_watch *watch,
+                                  void *user, struct jit_message m);
+/* The same with dlopen. */
 sgl_jit_status jit_library_open(const struct jit_library_name *name, int driver_version, void **library,
                                 jit_search_watch *watch, void *user, struct jit_message m);
 
@@ -357,7 +372,7 @@ struct jit_target jit_target_for(const struct jit_compiler *compiler, int major,
 sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
                            const struct jit_target *target, struct jit_image *image, struct jit_message m);
 
-/* --- cache_file.c --- */
+/* --- cache_folder.c --- */
 
 /* The folders of compiled kernels, in the order in which they are searched. */
 enum jit_folder_kind {
@@ -386,8 +401,12 @@ void jit_folder_find(enum jit_folder_kind kind, struct jit_folder *folder);
 /* A descriptor of the folder, or -1 where there is none or none to be trusted: see `missing` and `problem`. `create`
  * makes the cache folder; the prebuilt one is never made. */
 int jit_folder_open(struct jit_folder *folder, bool create);
+/* May files of this user be believed? */
+bool jit_folder_is_owner(const struct jit_folder *folder, uid_t user);
 /* All folders, found and looked at. */
 void jit_cache_folders(struct jit_folder folders[JIT_FOLDER_COUNT]);
+
+/* --- cache_file.c --- */
 
 /* Names of the files that are no entries. Both may be left behind by a process that was killed, and harm nobody. */
 #define JIT_TEMPORARY_PREFIX ".new-" /* an entry that is being written; may be removed when it is an hour old */

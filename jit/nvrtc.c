@@ -51,19 +51,9 @@ struct jit_compiler {
 
 /* --- finding it --- */
 
-static const struct jit_library_name library_name = {
-    .title = "NVRTC",
-    .file = "libnvrtc.so.",
-    .variable = "SGL_KERNEL_JIT_NVRTC",
-    .wheel = "cuda_nvrtc",
-    .status = SGL_JIT_ERROR_NO_COMPILER,
-    .missing =
-        "no usable cached kernel and no NVRTC (libnvrtc.so.13 or .12): install nvidia-cuda-nvrtc, set CUDA_HOME, or "
-        "name the file in SGL_KERNEL_JIT_NVRTC"};
-
 sgl_jit_status jit_compiler_search(int driver_version, jit_search_watch *watch, void *user, struct jit_message m) {
   void *library;
-  return jit_library_open(&library_name, driver_version, &library, watch, user, m);
+  return jit_library_open(&jit_library_nvrtc, driver_version, &library, watch, user, m);
 }
 
 /* NVRTC opens its builtins by name, which finds them beside it only if they are loaded already. Where there are none,
@@ -104,7 +94,7 @@ static sgl_jit_status start(void *library, struct jit_compiler *c, struct jit_me
 
 static sgl_jit_status open_compiler(int driver_version, struct jit_compiler *compiler, struct jit_message m) {
   void *library;
-  sgl_jit_status status = jit_library_open(&library_name, driver_version, &library, NULL, NULL, m);
+  sgl_jit_status status = jit_library_open(&jit_library_nvrtc, driver_version, &library, NULL, NULL, m);
   if (status != SGL_JIT_OK)
     return status;
   status = start(library, compiler, m);

@@ -85,6 +85,7 @@ struct audit_object {
   const char *machine; /* "x86-64" */
   uint16_t type;       /* ET_ of elf.h */
   bool big_endian, bind_now, pie;
+  bool symbolic; /* its own calls stay with its own definitions (-Bsymbolic), whoever is loaded before */
   const char *build_id, *soname, *rpath, *runpath; /* NULL: none */
   struct audit_needed *needed;
   size_t needed_count;
@@ -312,6 +313,8 @@ void audit_resolve(struct audit_run *run);
 /* Does anything that was read export it? */
 bool audit_exported(const struct audit_run *run, uint64_t hash);
 bool audit_exports(const struct audit_object *object, uint64_t hash);
+/* Has the file a schema of this operator, without its namespace? */
+bool audit_has_schema(const struct audit_object *object, const char *name);
 /* Is `other` the object itself, or loaded because of it? */
 bool audit_reaches(const struct audit_run *run, size_t object, size_t other);
 /* Was everything found and read that the object and its libraries need? */

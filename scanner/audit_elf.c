@@ -208,6 +208,7 @@ static void read_dynamic(struct audit_reader *reader, struct tables *tables) {
       tables->needed[tables->needed_count++] = dyn.d_un.d_val;
     if (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_BIND_NOW)
       reader->object->bind_now = true;
+    reader->object->symbolic |= dyn.d_tag == DT_SYMBOLIC || (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_SYMBOLIC);
     if (dyn.d_tag == DT_FLAGS_1) {
       reader->object->bind_now |= (dyn.d_un.d_val & DF_1_NOW) != 0;
       reader->object->pie |= (dyn.d_un.d_val & DF_1_PIE) != 0;

@@ -130,7 +130,7 @@ static size_t definer(const struct audit_run *run, size_t object, const char *na
   return best;
 }
 
-static bool has_schema(const struct audit_object *object, const char *name) {
+bool audit_has_schema(const struct audit_object *object, const char *name) {
   size_t size = strlen(name);
   for (size_t i = 0; i < object->schemas_count; i++)
     if (strncmp(object->schemas[i], name, size) == 0 &&
@@ -141,7 +141,7 @@ static bool has_schema(const struct audit_object *object, const char *name) {
 
 static size_t registrar(const struct audit_run *run, const char *name) {
   for (size_t i = 0; i < run->objects_count; i++)
-    if (counts(run, SIZE_MAX, i) && has_schema(&run->objects[i], name))
+    if (counts(run, SIZE_MAX, i) && audit_has_schema(&run->objects[i], name))
       return i;
   return SIZE_MAX;
 }
@@ -391,7 +391,7 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
   for (size_t i = 0; i < object->strings_count; i++) {
     const struct audit_string *string = &object->strings[i];
     /* A file that has the thing itself asks nobody for it. */
-    if (string->operator&& !has_schema(object, strstr(string->text, "::") + 2))
+    if (string->operator&& !audit_has_schema(object, strstr(string->text, "::") + 2))
       judge_operator(run, index, string);
     else if (!string->operator&& !audit_exports(object, audit_hash(string->text, strlen(string->text))))
       judge_function(run, index, MARK_STRING, string->text, string->catalog);

@@ -17,6 +17,7 @@ int command_merge(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_audit(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 
 /* One line on standard error, and the end of the process with EXIT_USAGE. */
 __attribute__((format(printf, 1, 2), noreturn)) void usage_error(const char *format, ...);

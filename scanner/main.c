@@ -13,6 +13,7 @@ static const struct {
     {"fix", "rewrite the uses that are safe to rewrite", command_fix},
     {"merge", "join SARIF logs of scan", command_merge},
     {"audit", "say what binaries need and have, and who answers it", command_audit},
+    {"doctor", "say what is wrong with an installed environment", command_doctor},
     {"explain", "explain an error message or a name", command_explain},
     {"catalog", "compare two releases of the library, and with the catalog", command_diff},
 };

@@ -1,5 +1,6 @@
 /* Which files of a tree have pins, which pin decides, and which ones contradict what was found. */
 #include "scanner/pins.h"
+#include "scanner/dist_info.h"
 #include "scanner/report.h"
 
 #include <dirent.h>
@@ -232,45 +233,11 @@ void pins_collect(struct pins *pins, const struct scan *scan) {
 
 /* --- --kernel FILE or FOLDER -------------------------------------------------------------------------------------- */
 
-/* Does the distribution's list of files have the package? */
-static bool owns_package(const char *info, const char *package) {
-  char *path = scan_format("%s/RECORD", info), *entry = scan_format("%s/__init__.py,", package);
-  FILE *file = fopen(path, "re");
-  char *line = NULL;
-  size_t capacity = 0;
-  bool yes = false;
-  while (file && !yes && getline(&line, &capacity, file) > 0)
-    yes = strncmp(line, entry, strlen(entry)) == 0;
-  if (file)
-    fclose(file);
-  free(line);
-  free(path);
-  free(entry);
-  return yes;
-}
-
-/* The value of a key in the head of METADATA; NULL when it is not there. */
-static char *metadata(const char *info, const char *key) {
-  char *path = scan_format("%s/METADATA", info), *line = NULL, *value = NULL;
-  FILE *file = fopen(path, "re");
-  size_t capacity = 0, length = strlen(key);
-  while (file && !value && getline(&line, &capacity, file) > 0 && *line != '\n' && *line != '\r')
-    if (strncmp(line, key, length) == 0 && line[length] == ':') {
-      line[strcspn(line, "\r\n")] = '\0';
-      value = scan_format("%s", line + length + 1 + strspn(line + length + 1, " "));
-    }
-  if (file)
-    fclose(file);
-  free(line);
-  free(path);
-  return value;
-}
-
 static void read_installed(struct pins *pins, const char *folder, const char *entry) {
   char *info = scan_format("%s/%s", folder, entry);
-  char *name = metadata(info, "Name"), *version = metadata(info, "Version");
+  char *name = dist_info_value(info, "Name"), *version = dist_info_value(info, "Version");
   bool sglang = name && strcmp(name, "sglang") == 0;
-  if (name && version && (sglang || owns_package(info, pins->catalog->library.package))) {
+  if (name && version && (sglang || dist_info_owns(info, pins->catalog->library.package))) {
     char *specifier = scan_format("==%s", version);
     pins_add(pins, PINS_METADATA, info, 0, name, sglang, specifier);
     free(specifier);
