@@ -123,13 +123,66 @@ static bool imports_module(const struct python_index *index, const uint8_t *at, 
   return false;
 }
 
-/* Can the file bind the package, a module of it or its operator namespace to a name? */
+/* Does the line of `at` look as if it were in a function or class? By its indentation and that of the lines above it;
+ * in doubt (tabs) it does not. */
+static bool in_function(const struct source_file *file, const uint8_t *at) {
+  size_t indent = SIZE_MAX;
+  for (const uint8_t *line = at; indent > 0; line--) {
+    while (line > file->bytes && line[-1] != '\n')
+      line--;
+    const uint8_t *end = file->bytes + file->size, *text = line;
+    while (text < end && *text == ' ')
+      text++;
+    size_t found = (size_t)(text - line);
+    if (text < end && *text == '\t')
+      return false;
+    if (found < indent && text < end && *text != '\n' && *text != '\r' && *text != '#') {
+      bool opens = indent != SIZE_MAX && end - text > 6 &&
+                   (memcmp(text, "def ", 4) == 0 || memcmp(text, "class ", 6) == 0 || memcmp(text, "async ", 6) == 0);
+      if (opens)
+        return true;
+      indent = found;
+    }
+    if (line == file->bytes)
+      break;
+  }
+  return false;
+}
+
+/* Is the text there, outside of functions? Not all of very many places are looked at. */
+static bool has_outside(const struct source_file *file, bool global, const char *text) {
+  const uint8_t *end = file->bytes + file->size;
+  size_t length = strlen(text);
+  unsigned count = 0;
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), text, length)); at += length)
+    if (global || ++count > 50 || !in_function(file, at))
+      return true;
+  return false;
+}
+
+/* A statement that lets a function bind names of the module. */
+static bool has_global(const struct source_file *file) {
+  const uint8_t *end = file->bytes + file->size;
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), "global ", 7)); at += 7) {
+    const uint8_t *before = at;
+    while (before > file->bytes && py_blank(before[-1]))
+      before--;
+    if (before == file->bytes || before[-1] == '\n' || before[-1] == ';' || before[-1] == ':' || before[-1] == '\r')
+      return true;
+  }
+  return has(file, "global\t") || has(file, "global\\");
+}
+
+/* Can the file bind the package, a module of it or its operator namespace to a name of its own? */
 static bool may_export(const struct python_index *index, const struct source_file *file) {
+  static const char *const ways[] = {"import " PY_PACKAGE, "import_module", "__import__", "importorskip",
+                                     "ops." PY_PACKAGE,    "sys.modules",   "import *"};
   if (!(file->seen & SEEN_OWNER) || file->language != LANGUAGE_PYTHON || !file->bytes)
     return false;
-  if (has(file, "import " PY_PACKAGE) || has(file, "import_module") || has(file, "__import__") ||
-      has(file, "importorskip") || has(file, "ops." PY_PACKAGE) || has(file, "sys.modules") || has(file, "import *"))
-    return true;
+  bool global = has_global(file);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    if (has_outside(file, global, ways[i]))
+      return true;
   const uint8_t *end = file->bytes + file->size;
   for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), PY_PACKAGE, sizeof PY_PACKAGE - 1));)
     if (imports_module(index, at += sizeof PY_PACKAGE - 1, end))
