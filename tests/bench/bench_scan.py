@@ -5,8 +5,8 @@ usage: bench_scan.py BUILD_DIR [ROUNDS]
 
 The checkout is made once, in BUILD_DIR/bench-scan/tree: four git repositories from PyPI's source packages (pinned in
 requirements-scan-sources.txt), cut to whole folders, without files above 256 KiB (tables and assembled kernels), to 6,600
-files. The programs run in turn, with a warm page cache and the output in a file; the medians count. Exit status 1 when a
-must of docs/performance.md is missed."""
+files. The programs run in turn, with a warm page cache and the output in a file; the medians of the time that passes
+count, and processor time is printed beside it. Exit status 1 when a must of docs/performance.md is missed."""
 import os, pathlib, re, shutil, statistics, subprocess, sys, tarfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -74,7 +74,7 @@ def names():
 
 
 def measure(command, output, **options):
-    """(seconds, peak memory in MB) of one run."""
+    """(seconds, processor seconds, peak memory in MB) of one run."""
     with open(output, "wb") as file:
         start = time.monotonic()
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, **options)
@@ -82,7 +82,7 @@ def measure(command, output, **options):
         seconds = time.monotonic() - start
     if os.waitstatus_to_exitcode(status) not in range(8):
         sys.exit(f"bench_scan: {' '.join(map(str, command))} ended with status {os.waitstatus_to_exitcode(status)}")
-    return seconds, usage.ru_maxrss / 1000
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 def main():
@@ -104,35 +104,40 @@ def main():
         "rg": ["rg", "-l", "-w", "-f", "names", "tree"],
         "ast-grep": [str(folder / "tools/bin/ast-grep"), "run", "-l", "python", "-p", PATTERN, "tree"],
     }
-    runs = {name: [] for name in [*commands, "again"]}
-    edited = tree / "sglang/sglang/srt/layers/moe/topk.py"
+    edits = {"again": (tree / "sglang/sglang/srt/layers/moe/topk.py", b"# %d\n"), "again, C++": (tree / "vllm/csrc/ops.h", b"// %d\n")}
+    runs = {name: [] for name in [*commands, *edits]}
     cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     again = [str(build / "bin/sgl-migrate"), "scan", *CHOICE, "tree"]
-    before = edited.read_bytes()
+    before = {name: path.read_bytes() for name, (path, _) in edits.items()}
     for round in range(rounds + 1):  # the first one warms the page cache
         for name, command in commands.items():
             if name != "ast-grep" or round <= 5:
                 runs[name].append(measure(command, folder / f"{name}.out", cwd=folder))
-        edited.write_bytes(before + b"# %d\n" % round)
-        runs["again"].append(measure(again, folder / "again.out", cwd=folder, env=cache))
-    edited.write_bytes(before)
-    commands["again"] = again
-    time_of = {name: statistics.median(seconds for seconds, _ in list[1:]) for name, list in runs.items()}
-    peak = {name: max(megabytes for _, megabytes in list[1:]) for name, list in runs.items()}
+        for name, (path, comment) in edits.items():
+            path.write_bytes(before[name] + comment % round)
+            runs[name].append(measure(again, folder / "again.out", cwd=folder, env=cache))
+    for name, (path, _) in edits.items():
+        path.write_bytes(before[name])
+        commands[name] = again
+    time_of, cpu = ({name: statistics.median(run[i] for run in list[1:]) for name, list in runs.items()} for i in (0, 1))
+    peak = {name: max(run[2] for run in list[1:]) for name, list in runs.items()}
     for name, command in commands.items():
-        note = "  (cache, one file edited before each)" if name == "again" else ""
-        print(f"{name:9} {time_of[name] * 1000:7.0f} ms {peak[name]:6.0f} MB  {' '.join(command).replace(str(build), 'BUILD')}{note}")
+        note = f"  (cache, {edits[name][0].name} edited before each)" if name in edits else ""
+        print(f"{name:10} {time_of[name] * 1000:7.0f} ms, processors {cpu[name] * 1000:7.0f} ms {peak[name]:6.0f} MB  "
+              f"{' '.join(command).replace(str(build), 'BUILD')}{note}")
     musts = [
-        ("scan / rg", time_of["scan"] / time_of["rg"], "<=", 1.5),
-        ("ast-grep / scan", time_of["ast-grep"] / time_of["scan"], ">=", 5),
-        ("second scan / scan", time_of["again"] / time_of["scan"], "<=", 0.2),
-        ("peak memory, MB", max(peak["scan"], peak["again"]), "<=", 300),
+        ("scan / rg", "scan", "rg", "<=", 1.5),
+        ("ast-grep / scan", "ast-grep", "scan", ">=", 5),
+        ("second scan / scan", "again", "scan", "<=", 0.2),
     ]
-    missed = 0
-    for what, value, sign, limit in musts:
+    missed = peak["scan"] > 300
+    for what, one, other, sign, limit in musts:
+        value = time_of[one] / time_of[other]
         good = value <= limit if sign == "<=" else value >= limit
         missed += not good
-        print(f"{what:19} {value:7.2f}  must {sign} {limit}{'' if good else '  MISSED'}")
+        print(f"{what:19} {value:7.2f}, of processor time {cpu[one] / cpu[other]:7.2f}  must {sign} {limit}{'' if good else '  MISSED'}")
+    print(f"peak memory, MB     {peak['scan']:7.0f}  must <= 300{'  MISSED' if peak['scan'] > 300 else ''}")
+    print(f"with the cache, after an edit of a header: {time_of['again, C++'] / time_of['scan']:.2f} of the scan")
     return 1 if missed else 0
 
 
