@@ -40,7 +40,7 @@ def test_who_finds_no_operator_may_define_it():
     assert getattr(torch.ops.sgl_kernel, "merge_state", None) is None
     raises(RuntimeError, "torch.ops.sgl_kernel.merge_state is gone", lambda: torch.ops.sgl_kernel.merge_state(*a))
     # One that has been handed out stays, as those do that are served, and torch tells what to do.
-    for name, place in (("merge_state", "sgl-kernel-compat, which leaves an operator to others where"), ("bmm_fp8", "libsgl_kernel_compat.so, which finds")):
+    for name, place in (("merge_state", "<sgl-kernel-compat, which leaves an operator to others where"), ("bmm_fp8", "libsgl_kernel_compat.so, which finds")):
         e = raises(RuntimeError, f"sgl_kernel::{name}", mine.define, f"{name}(Tensor a) -> Tensor")
         assert f"Original registration: registered at {place}" in str(e) or "registered at /dev/null" in str(e), e  # torch 2.8 knows no place in Python
     errors = []

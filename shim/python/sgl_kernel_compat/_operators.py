@@ -65,8 +65,8 @@ _dead: dict = {}  # name -> the text of its error
 _kept: dict = {}  # name -> the torch.library.Library that keeps the dead operator; without it there is none
 _lock = threading.RLock()  # of a dead operator's change from kept to handed out, or to not there
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-# Torch tells this place to who defines a dead operator himself.
-_PLACE = "sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_STAGE has its NAME=silent"
+# Torch tells this place to who defines a dead operator himself. In brackets, nobody looks for a file of this name.
+_PLACE = "<sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_STAGE has its NAME=silent>"
 _library = compile("torch.library.Library(PACKAGE, 'FRAGMENT')", _PLACE, "eval")
 
 
