@@ -112,6 +112,8 @@ static bool next_block(struct member *member) {
   do
     member->status = archive_read_data_block(member->archive, &member->block, &member->size, &member->offset);
   while (member->status == ARCHIVE_RETRY);
+  if (member->size == 0)
+    member->block = "";
   return member->status == ARCHIVE_OK || member->status == ARCHIVE_WARN;
 }
 
