@@ -161,12 +161,13 @@ static void check_symbols(struct doctor *doctor) {
     bool torch = finding->verdict == AUDIT_TORCH, unknown = finding->verdict == AUDIT_UNKNOWN;
     if (finding->mark != MARK_SYMBOL || (!torch && !unknown) || !of_kernel(doctor, &run->objects[finding->object]))
       continue;
-    size_t same = 0;
+    size_t same = 0, first = i;
     bool said = false;
-    for (size_t k = 0; k < run->findings_count && !said; k++) {
+    while (first > 0 && run->findings[first - 1].object == finding->object) /* they are sorted by it */
+      first--;
+    for (size_t k = first; k < run->findings_count && run->findings[k].object == finding->object && !said; k++) {
       const struct audit_finding *other = &run->findings[k];
-      bool alike = other->object == finding->object && other->mark == MARK_SYMBOL &&
-                   strcmp(other->message, finding->message) == 0;
+      bool alike = other->mark == MARK_SYMBOL && strcmp(other->message, finding->message) == 0;
       said = alike && k < i;
       same += alike;
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SECONDS 120
+#define PAUSE 50 /* ms between two looks at whether the process has ended */
 #define ANSWER_MOST ((size_t)16 << 20)
 #define ERRORS_KEPT ((size_t)4096)
 #define DEEPBIND 8 /* RTLD_DEEPBIND of dlfcn.h */
@@ -168,46 +169,67 @@ static long seconds(void) {
   return (long)now.tv_sec;
 }
 
-/* Reads until both ends are closed or the time is over, then ends the whole group. */
+/* Reads until the process is done or the time is over, then ends all that it has started: those may hold the pipes. */
 static void wait_for(struct child *child) {
   struct pollfd ends[] = {{child->answer, POLLIN, 0}, {child->errors, POLLIN, 0}};
   long end = seconds() + SECONDS;
-  while (ends[0].fd >= 0) { /* who inherits standard error may live on */
-    long left = end - seconds();
-    if (left <= 0) {
-      child->late = true;
-      break;
+  bool done = false;
+  while (!done) {
+    child->late = seconds() >= end;
+    if (child->late)
+      kill(-child->pid, SIGKILL);
+    pid_t got = waitpid(child->pid, &child->status, child->late ? 0 : WNOHANG);
+    done = got == child->pid || (got < 0 && errno == ECHILD); /* whoever ignores SIGCHLD cannot wait */
+    if (done)
+      kill(-child->pid, SIGKILL);
+    int wait = done ? 0 : PAUSE; /* what it has written before its end is read once more */
+    while (poll(ends, 2, wait) > 0) {
+      if (ends[0].revents && !take_answer(child))
+        ends[0].fd = -1;
+      if (ends[1].revents && !take_errors(child))
+        ends[1].fd = -1;
+      if (seconds() >= end)
+        break;
+      wait = 0;
     }
-    int ready = poll(ends, 2, (int)left * 1000);
-    if (ready < 0 && errno != EINTR)
-      break;
-    if (ready > 0 && ends[1].revents && !take_errors(child))
-      ends[1].fd = -1;
-    if (ready > 0 && ends[0].fd >= 0 && ends[0].revents && !take_answer(child))
-      ends[0].fd = -1;
   }
-  if (child->late)
-    kill(-child->pid, SIGKILL);
-  while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
-    ;
-  kill(-child->pid, SIGKILL);
-  struct pollfd rest = {child->errors, POLLIN, 0};
-  while (poll(&rest, 1, 0) > 0 && take_errors(child))
-    ;
   close(child->answer);
   close(child->errors);
 }
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
 
+/* The line of a long message that says the cause, as `explain` knows it, not what follows from it; else the first one.
+ * Owned by the caller. */
+static char *cause_of(const struct doctor *doctor, const char *error) {
+  char *first = NULL, *best = NULL;
+  for (const char *line = error; *line && !best; line += strcspn(line, "\n"), line += *line == '\n') {
+    char *text = scan_format("%.*s", (int)strcspn(line, "\n"), line);
+    struct explanation explanation;
+    explain(doctor->catalog, text, &explanation);
+    if (explanation.faults_count && !explanation.faults[0].consequence)
+      best = scan_format("%s", text);
+    if (!first && text[strcspn(text, ":") + (strchr(text, ':') != NULL)])
+      first = scan_format("%s", text);
+    explain_free(&explanation);
+    free(text);
+  }
+  if (best)
+    free(first);
+  return best ? best : first ? first : scan_format("%s", error);
+}
+
 /* A message of the loader or Python, with what `explain` makes of it. */
-static void say_error(struct doctor *doctor, const char *id, const char *what, const char *error) {
+static void say_error(struct doctor *doctor, const char *id, const char *what, const char *message) {
   struct explanation explanation;
+  char *error = cause_of(doctor, message);
   explain(doctor->catalog, error, &explanation);
   const struct explained_fault *fault = explanation.faults_count ? &explanation.faults[0] : NULL;
-  doctor_say(doctor, DOCTOR_PROBLEM, id, fault ? scan_format("%s", fault->remedy) : NULL, "%s: %s%s%s", what, error,
-             fault ? "; " : "", fault ? fault->cause : "");
+  doctor_say(doctor, DOCTOR_PROBLEM, id, fault ? scan_format("%s", fault->remedy) : NULL, "%s: %s%s%.*s", what, error,
+             fault ? "; " : "", fault ? (int)strlen(fault->cause) - (fault->cause[0] != '\0') : 0,
+             fault ? fault->cause : "");
   explain_free(&explanation);
+  free(error);
 }
 
 static void say_death(struct doctor *doctor, struct child *child) {
@@ -254,9 +276,29 @@ static void say_mapped(struct doctor *doctor, const json_t *mapped) {
   }
 }
 
+/* Names that only this project's kernels serve, which want a newer GPU. */
+static void check_own_kernels(struct doctor *doctor, unsigned capability) {
+  struct doctor_list old = {0};
+  for (unsigned i = 0; i < doctor->catalog->symbols_count; i++) {
+    const struct catalog_route *route = catalog_jit_route(&doctor->catalog->symbols[i]);
+    char *word = route && route->limits.sm_least > capability
+                     ? scan_format("%s (sm_%u)", doctor->catalog->symbols[i].id, route->limits.sm_least)
+                     : NULL;
+    if (word)
+      doctor_list_add(&old, word);
+    free(word);
+  }
+  size_t count = old.count;
+  char *names = doctor_list_take(&old);
+  if (count)
+    doctor_say(doctor, DOCTOR_WARNING, "gpu-old", NULL,
+               "this GPU is sm_%u; this project's kernels for %s do not run on it", capability, names);
+  free(names);
+}
+
 /* Can what the kernel's libraries have run on this GPU: its own machine code, that of an older minor version, or PTX?
  */
-static void check_capability(struct doctor *doctor, unsigned major, unsigned minor) {
+static void check_gpu(struct doctor *doctor, unsigned major, unsigned minor) {
   const char *package = doctor->catalog->library.package;
   const struct audit_run *run = &doctor->run;
   for (size_t i = 0; i < run->objects_count; i++) {
@@ -277,6 +319,7 @@ static void check_capability(struct doctor *doctor, unsigned major, unsigned min
                  "%s has no code for this GPU, sm_%u%u: its operators fail when they are called", object->path, major,
                  minor);
   }
+  check_own_kernels(doctor, major * 10 + minor);
 }
 
 static void say_answer(struct doctor *doctor, const json_t *answer) {
@@ -305,8 +348,8 @@ static void say_answer(struct doctor *doctor, const json_t *answer) {
   say_mapped(doctor, json_object_get(answer, "mapped"));
   const json_t *capability = json_object_get(answer, "capability");
   if (json_array_size(capability) == 2)
-    check_capability(doctor, (unsigned)json_integer_value(json_array_get(capability, 0)),
-                     (unsigned)json_integer_value(json_array_get(capability, 1)));
+    check_gpu(doctor, (unsigned)json_integer_value(json_array_get(capability, 0)),
+              (unsigned)json_integer_value(json_array_get(capability, 1)));
   free(key);
 }
 

@@ -188,12 +188,13 @@ static void check_cache(struct doctor *doctor) {
     doctor_say(doctor, DOCTOR_WARNING, "jit-cache",
                scan_format("make room, or name another folder in SGL_KERNEL_JIT_CACHE_DIR"),
                "the JIT's cache folder %s (from %s) has %llu MiB left", folder.path, folder.source, room);
+  char *where = folder.missing ? scan_format("not made yet; %s above it has", there) : scan_format("has");
   doctor_say(doctor, DOCTOR_FACT, "jit-cache-folder", NULL,
-             "JIT cache %s (from %s), %s %s%s, mode %04o, on %s%s, %llu MiB free", folder.path, folder.source,
-             folder.missing ? "not made yet; above it" : "owner", folder.missing ? there : owner,
-             folder.missing ? "" : "", (unsigned)mode, name,
+             "JIT cache %s (from %s), %s owner %s, mode %04o, on %s%s, %llu MiB free", folder.path, folder.source,
+             where, owner, (unsigned)mode, name,
              shared ? " (a network: the first start of many processes is slow; sgl-jit pack makes a local one)" : "",
              room);
+  free(where);
   free(there);
 }
 

@@ -79,14 +79,14 @@ static enum doctor_provider provider(const struct doctor *doctor, const struct c
   return layer == DOCTOR_PYTHON && route ? DOCTOR_ROUTE : DOCTOR_TOMBSTONE;
 }
 
-/* What the process of --import has found comes before all that. */
+/* What the process of --import has found comes before all that, when the kernel could be imported. */
 static void correct(const struct doctor *doctor, struct doctor_name *name) {
   const json_t *names = json_object_get(doctor->imported, "names");
   const json_t *found = json_object_get(names, name->symbol->id);
   const char *python = json_string_value(json_array_get(found, 0));
   bool shim = json_is_true(json_object_get(doctor->imported, "shim"));
   enum doctor_provider *in_python = &name->providers[DOCTOR_PYTHON], *operator= & name->providers[DOCTOR_OPERATOR];
-  if (json_array_size(found) != 2)
+  if (json_array_size(found) != 2 || !json_is_string(json_object_get(doctor->imported, "kernel")))
     return;
   if (*in_python != DOCTOR_NEVER && python && strcmp(python, "shim") == 0)
     *in_python = catalog_jit_route(name->symbol) ? DOCTOR_SHIM : DOCTOR_ROUTE;

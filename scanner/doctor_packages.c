@@ -202,11 +202,14 @@ static void check_no_owner(struct doctor *doctor) {
   if (source && doctor->package_runs)
     doctor_say(doctor, DOCTOR_FACT, "kernel-source", NULL, "the import %s is the folder %s (%s), of no distribution",
                package, doctor->package_folder, why);
-  else
-    doctor_say(doctor, DOCTOR_PROBLEM, "kernel-orphan", scan_format("remove that folder; %s", "then install the wheel"),
+  else {
+    char *install = how_to_install(doctor);
+    doctor_say(doctor, DOCTOR_PROBLEM, "kernel-orphan", scan_format("remove that folder, then %s", install),
                "no distribution owns %s: what an earlier one left%s", doctor->package_folder,
                doctor->package_runs ? "; the import finds it all the same"
                                     : "; it has no __init__.py, so the import gives an empty package without an error");
+    free(install);
+  }
 }
 
 /* Does the import lead to what the owner installed? */

@@ -101,10 +101,12 @@ static void say_list(struct doctor *doctor, enum doctor_level level, const char 
 
 void doctor_check_record(struct doctor *doctor, struct doctor_package *package, bool hashes, bool loud) {
   struct found found = {0};
+  const char *site = doctor->sites[package->site].path;
+  size_t length = doctor->prefix ? strlen(doctor->prefix) : 0;
+  bool placed = length && strncmp(site, doctor->prefix, length) == 0 && site[length] == '/';
   package->wrong = package->right = 0;
   for (size_t i = 0; i < package->record.rows_count; i++)
-    check_row(doctor->sites[package->site].path, doctor->prefix != NULL, &package->record.rows[i], hashes, package,
-              &found);
+    check_row(site, placed, &package->record.rows[i], hashes, package, &found);
   if (loud) {
     if (!package->has_record && !doctor->sites[package->site].debian)
       doctor_say(doctor, DOCTOR_WARNING, "record-missing", NULL,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """sgl-migrate doctor: environments made by hand, each with one fault; B rows are those of public bug reports."""
-import base64, hashlib, json, os, pathlib, shutil, subprocess, sys, tempfile
+import base64, hashlib, json, os, pathlib, shutil, subprocess, sys, tempfile, time
 from tool import contains, equal, main, run
 
 MANGLED = "_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_"
@@ -87,7 +87,8 @@ class Environment:
         self.torch(cuda="cuda = None\nhip = None\n")
 
     def run(self, *args, given=None, **variables):
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C", **variables}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C",
+                       "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0", **variables}
         return run("doctor", *args, *([given if given is not None else self.prefix] if given != "" else []), env=environment)
 
     def facts(self, *args, **variables):
@@ -292,6 +293,9 @@ def test_changed_files():
         warning(env.facts(), "files-edited", "sgl_kernel/version.py")
     with Environment() as env:
         env.good()
+        env.put("torch/__init__.py", "more")  # of torch only the size is compared
+        warning(env.facts(), "files-edited", "torch 2.8.0: 1 file of its RECORD is not what was installed")
+        env.put("torch/__init__.py", "")
         whole = (env.site / "sgl_kernel/common_ops.abi3.so").read_bytes()
         env.put("sgl_kernel/common_ops.abi3.so", whole[:5000])
         facts = env.facts()
@@ -572,6 +576,47 @@ def test_import_fails():
     with Environment() as env:
         env.good()
         warning(env.facts("--import"), "import-python", "no python3 belongs to this environment")
+
+
+def test_import_long_message():
+    """B27, B35: the line that says the cause, not the summary around it."""
+    with Environment() as env:
+        env.good()
+        interpreter(env, kernel="raise ImportError('CRITICAL: Could not load any common_ops library!\\n- Expected variant: sm100\\n'\n"
+                                "  'libnuma.so.1: cannot open shared object file: No such file or directory\\nGPU: None')\n")
+        text = env.facts("--import")["import-kernel"][0][1]
+        contains(text, "import sgl_kernel fails: libnuma.so.1: cannot open shared object file")
+        equal("CRITICAL" in text, False)
+        equal(env.names("--import")["dsv3_router_gemm"]["python"], "kernel")  # not imported: nothing is known anew
+
+
+def test_b69_gpu():
+    """An old GPU: the names that do not run on it are listed."""
+    with Environment() as env:
+        env.good()
+        interpreter(env)
+        env.put("torch/__init__.py", "__version__ = '2.8.0'\nclass cuda:\n    is_available = staticmethod(lambda: True)\n    get_device_capability = staticmethod(lambda: (7, 5))\n")
+        text = env.facts("--import")["gpu-old"][0][1]
+        contains(text, "this GPU is sm_75; this project's kernels for ")
+        contains(text, "dsv3_router_gemm (sm_80)")
+
+
+def test_import_ends_what_it_started():
+    with Environment() as env:
+        env.good()
+        interpreter(env, kernel=f"import os, time\nif os.fork() == 0:\n    open({str(env.prefix / 'pid')!r}, 'w').write(str(os.getpid()))\n    time.sleep(300)\n"
+                                f"while not os.path.exists({str(env.prefix / 'pid')!r}): time.sleep(0.01)\n")
+        env.run("--import")
+        pid = int((env.prefix / "pid").read_text() or 0)
+        for _ in range(600):
+            try:
+                state = pathlib.Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0]
+            except OSError:
+                state = "gone"
+            if state in ("gone", "Z"):
+                return
+            time.sleep(0.05)  # killed, but not yet ended
+        raise AssertionError(f"process {pid} still runs")
 
 
 main(globals())
