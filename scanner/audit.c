@@ -347,16 +347,17 @@ static void drop_repeated(struct reading *reading, size_t first) {
   free(targets);
 }
 
-static bool is_root(const char *folder) {
-  static const char *const marks[] = {"etc/os-release", "usr/lib/os-release", "etc/ld.so.cache"};
-  bool found = false;
-  for (size_t i = 0; i < sizeof marks / sizeof *marks && !found; i++) {
-    char *path = scan_format("%s/%s", folder, marks[i]);
-    struct stat status;
-    found = lstat(path, &status) == 0;
-    free(path);
-  }
+static bool has(const char *folder, const char *name) {
+  char *path = scan_format("%s/%s", folder, name);
+  struct stat status;
+  bool found = lstat(path, &status) == 0;
+  free(path);
   return found;
+}
+
+static bool is_root(const char *folder) {
+  return has(folder, "etc/os-release") || has(folder, "usr/lib/os-release") || has(folder, "etc/ld.so.cache") ||
+         (has(folder, "etc") && has(folder, "usr/lib"));
 }
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
