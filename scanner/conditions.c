@@ -233,6 +233,17 @@ static bool lower_is(const uint8_t *bytes, size_t start, size_t end, const char 
   return true;
 }
 
+static bool capital(uint8_t c) {
+  return c >= 'A' && c <= 'Z';
+}
+
+/* Does another word of an identifier start at `at`: numTokens, getSMVersion, isSM90Supported? */
+static bool camel(const uint8_t *bytes, struct span span, size_t at) {
+  bool before = bytes[at - 1] >= 'a' && bytes[at - 1] <= 'z';
+  bool behind = at + 1 < span.end && bytes[at + 1] >= 'a' && bytes[at + 1] <= 'z';
+  return capital(bytes[at]) && (before || behind);
+}
+
 /* Does an identifier of the text have one of these words: num_tokens, numTokens, is_sm90_supported? */
 static bool has_word(const uint8_t *bytes, struct span span, const char *const *words) {
   for (size_t at = span.start; at < span.end;) {
@@ -241,8 +252,7 @@ static bool has_word(const uint8_t *bytes, struct span span, const char *const *
       continue;
     }
     size_t stop = at + 1;
-    while (stop < span.end && word_byte(bytes[stop]) && bytes[stop] != '_' &&
-           !(bytes[stop] >= 'A' && bytes[stop] <= 'Z' && bytes[stop - 1] >= 'a'))
+    while (stop < span.end && word_byte(bytes[stop]) && bytes[stop] != '_' && !camel(bytes, span, stop))
       stop++;
     for (size_t i = 0; words[i]; i++)
       if (lower_is(bytes, at, stop, words[i]))

@@ -41,6 +41,8 @@ PYTHON = {
     "SM versions": (IMPORT + "def f(h, w):\n    if torch.cuda.get_device_capability()[0] >= 9:\n        return r(h, w)\n",
                     ["torch.cuda.get_device_capability()[0] >= 9"]),
     "SM by a function": (IMPORT + "def f(h, w):\n    if is_sm90_supported() and not is_hip():\n        return r(h, w)\n", ["is_sm90_supported()"]),
+    "SM in words of capitals": (IMPORT + "def f(h, w):\n    if isSM90Supported() and getSMVersion() >= 90 and getSamples() >= 90:\n        return r(h, w)\n",
+                               ["isSM90Supported()", "getSMVersion() >= 90"]),
     "a side path of FlashInfer": (IMPORT + "def f(h, w):\n    if use_flashinfer_router:\n        return other(h)\n    return r(h, w)\n",
                                   ["use_flashinfer_router"]),
     "conditions on other things": (IMPORT + "def f(h, w):\n    if h.is_cuda and h.dtype == torch.bfloat16 and depth <= 3 and layers == 61:\n"
