@@ -453,7 +453,8 @@ void py_find(struct py_unit *unit, size_t offset, const struct catalog_symbol *s
              enum evidence evidence, enum level level, const char *message);
 /* Gives all findings to the result, line by line. */
 void py_findings_close(struct py_unit *unit);
-/* "NAME left sgl_kernel in 0.4.5": why a name is a finding. */
+/* "NAME left sgl_kernel in 0.4.5", "NAME is no longer in sglang.jit_kernel.x": why a name is a finding. */
+const char *py_moved(struct py_unit *unit, const struct catalog_symbol *symbol, const char *module);
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
                     const char *name);
 

@@ -102,6 +102,13 @@ void py_findings_close(struct py_unit *unit) {
   unit->findings = NULL;
 }
 
+const char *py_moved(struct py_unit *unit, const struct catalog_symbol *symbol, const char *module) {
+  char *moved = rules_moved(symbol, module);
+  const char *text = arena_copy(&unit->arena, moved, strlen(moved));
+  free(moved);
+  return text;
+}
+
 const char *py_left(struct py_unit *unit, const struct catalog_symbol *symbol, enum catalog_layer layer,
                     const char *name) {
   char *left = rules_left(unit->scan, symbol, layer, CATALOG_CUDA, name);

@@ -571,7 +571,7 @@ void py_uses_report(struct py_unit *unit, const struct py_uses *uses) {
                                                    !rules_layer_removed(unit->scan, use->symbol, CATALOG_LAYER_PYTHON));
     const char *left =
         use->module && starts_with(use->module, "sglang.")
-            ? py_text_format(&unit->arena, "%s is no longer in %s", use->symbol->id, use->module)
+            ? py_moved(unit, use->symbol, use->module)
             : py_left(unit, use->symbol, operator? CATALOG_LAYER_OPERATOR : CATALOG_LAYER_PYTHON, use->symbol->id);
     const char *message = use->verdict == VERDICT_REWRITE
                               ? py_text_format(&unit->arena, "%s; import it from %s%s", left, use->route->module,

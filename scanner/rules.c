@@ -311,6 +311,19 @@ char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, e
                      row ? row->first_without : "");
 }
 
+#define MOVED " is no longer in "
+
+char *rules_moved(const struct catalog_symbol *symbol, const char *module) {
+  return scan_format("%s" MOVED "%s", symbol->id, module);
+}
+
+bool rules_only_moved(const struct finding *finding) {
+  static const char sglang[] = MOVED "sglang.";
+  size_t length = strlen(finding->symbol->id);
+  return strncmp(finding->message, finding->symbol->id, length) == 0 &&
+         strncmp(finding->message + length, sglang, sizeof sglang - 1) == 0;
+}
+
 void rules_build(struct scan *scan) {
   struct rules *rules = scan_alloc(NULL, sizeof *rules);
   *rules = (struct rules){.own = rules_own_folder(scan)};

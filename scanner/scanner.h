@@ -233,6 +233,10 @@ const struct catalog_route *rules_cxx_target(const struct scan *scan, const stru
  * speaks, else CUDA's, else any. Owned by the caller. */
 char *rules_left(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer,
                  enum catalog_platform platform, const char *name);
+/* The same of a module that the chosen sglang release has dropped, and does a message begin like this? Then the kernel
+ * may still have the name. */
+char *rules_moved(const struct catalog_symbol *symbol, const char *module);
+bool rules_only_moved(const struct finding *finding);
 /* Is this layer of the symbol gone from the chosen kernel release? */
 bool rules_layer_removed(const struct scan *scan, const struct catalog_symbol *symbol, enum catalog_layer layer);
 /* Is any layer of the symbol gone? The filter for strings of unclear layer. */

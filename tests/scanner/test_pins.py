@@ -168,6 +168,8 @@ def test_contradictions():
     equal(pins({req: "sgl-kernel==0.3.21\n", "a.py": OLD}, "--kernel", "0.4.6"),
           ["requirements.txt:1: sgl-kernel==0.3.21 still has all that is used here; kernel 0.4.6, checked against, has not"])
     equal(pins({req: "sgl-kernel==0.3.21\n"}, "--kernel", "0.4.6"), [])
+    moved = {req: "sglang-kernel==0.4.5\n", "a.py": "from sglang.jit_kernel.gptq_marlin_repack import gptq_marlin_repack\n"}
+    equal(pins(moved, "--kernel", "0.4.6", "--to", "sglang@0.5.18"), [])  # not from the kernel
     equal(pins({req: "sgl-kernel==0.3.21\n", "Dockerfile": "RUN pip install sgl-kernel==0.3.20\n", "pyproject.toml": "d = ['sgl-kernel>=0.3.21']\n"}),
           ["Dockerfile:1: sgl-kernel==0.3.20 contradicts requirements.txt:1: sgl-kernel==0.3.21"])
     equal(pins({req: "sgl-kernel==0.3.21\nsglang==0.5.18\n"}),
