@@ -63,15 +63,10 @@ static char *take_row(char *at, struct dist_info_row *row) {
   return at;
 }
 
-bool dist_info_read_record(const char *info, struct dist_info_record *record, char *message, size_t message_size) {
-  char *path = scan_format("%s/RECORD", info);
-  size_t size, capacity = 0;
-  *record = (struct dist_info_record){0};
-  record->text = file_read(path, LARGEST_RECORD, &size, message, message_size);
-  free(path);
-  if (!record->text)
-    return false;
-  for (char *line = record->text; *line;) {
+void dist_info_split_record(struct dist_info_record *record, char *text) {
+  size_t capacity = 0;
+  *record = (struct dist_info_record){.text = text};
+  for (char *line = text; *line;) {
     struct dist_info_row row;
     line = take_row(line, &row);
     if (!*row.path)
@@ -82,7 +77,17 @@ bool dist_info_read_record(const char *info, struct dist_info_record *record, ch
     }
     record->rows[record->rows_count++] = row;
   }
-  return true;
+}
+
+bool dist_info_read_record(const char *info, struct dist_info_record *record, char *message, size_t message_size) {
+  char *path = scan_format("%s/RECORD", info);
+  size_t size;
+  *record = (struct dist_info_record){0};
+  char *text = file_read(path, LARGEST_RECORD, &size, message, message_size);
+  free(path);
+  if (text)
+    dist_info_split_record(record, text);
+  return text != NULL;
 }
 
 void dist_info_free_record(struct dist_info_record *record) {

@@ -22,6 +22,8 @@ struct dist_info_record {
 };
 /* false after writing what is wrong with the file into message ("cannot be read: ..."). */
 bool dist_info_read_record(const char *info, struct dist_info_record *record, char *message, size_t message_size);
+/* The rows of a RECORD's text, which is taken. */
+void dist_info_split_record(struct dist_info_record *record, char *text);
 void dist_info_free_record(struct dist_info_record *record);
 /* Is the file in the import package, or the package's only module? */
 bool dist_info_in_package(const char *path, const char *package);

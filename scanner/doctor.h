@@ -90,6 +90,7 @@ struct doctor {
   int driver_cuda;               /* 12080: the newest CUDA release that the driver knows; 0: not known */
   bool amd;                      /* an AMD GPU and no NVIDIA driver */
   bool shim_active;              /* in Python */
+  bool standalone;               /* the shim provides the import package, since nobody else does */
   bool shim_preloaded;           /* in LD_PRELOAD */
   struct audit_context context;
   struct audit_run run;

@@ -378,7 +378,29 @@ static void check_others(struct doctor *doctor) {
   free(names);
 }
 
+/* Files and folders that the audit could not read: torch's own are a problem, and the kernel's are told with it. */
+static void check_faults(struct doctor *doctor) {
+  struct doctor_list list = {0};
+  for (size_t i = 0; i < doctor->run.objects_count; i++) {
+    const struct audit_object *object = &doctor->run.objects[i];
+    if (!object->fault || object->outside || of_kernel(doctor, object))
+      continue;
+    char *word = scan_format("%s: %s", object->path, object->fault);
+    if (of_torch(object))
+      doctor_say(doctor, DOCTOR_PROBLEM, "torch-library", doctor_remedy(doctor, "x: file too short"), "%s", word);
+    else
+      doctor_list_add(&list, word);
+    free(word);
+  }
+  size_t count = list.count;
+  char *faults = doctor_list_take(&list);
+  if (count)
+    doctor_say(doctor, DOCTOR_WARNING, "not-analysed", NULL, "not looked into: %s", faults);
+  free(faults);
+}
+
 void doctor_check_binaries(struct doctor *doctor) {
+  check_faults(doctor);
   check_torch(doctor);
   check_runtimes(doctor);
   check_symbols(doctor);

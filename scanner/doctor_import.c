@@ -35,7 +35,7 @@ static const char script[] =
     "    answer['torch'] = str(torch.__version__)\n"
     "kernel = take(package)\n"
     "if kernel is not None:\n"
-    "    answer['kernel'] = str(getattr(kernel, '__file__', None))\n"
+    "    answer['kernel'] = str(getattr(kernel, '__file__', None) or 'a module without a file')\n"
     "if torch is not None:\n"
     "    try:\n"
     "        if torch.cuda.is_available(): answer['capability'] = list(torch.cuda.get_device_capability())\n"

@@ -133,6 +133,7 @@ void doctor_find_names(struct doctor *doctor) {
     gone += any;
   }
   doctor_say(doctor, DOCTOR_FACT, "names", NULL,
-             "%zu of %zu names that releases of the kernel removed have a layer that nobody serves here", gone,
-             doctor->names_count);
+             "of %zu names that releases of the kernel removed, %zu have a layer (Python, operator or C++) that nobody "
+             "serves here",
+             doctor->names_count, gone);
 }

@@ -3,9 +3,11 @@
 #include "scanner/file.h"
 #include "scanner/pins.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LARGEST_METADATA ((size_t)16 << 20)
 #define PACKAGES_MOST 20000
@@ -85,6 +87,9 @@ static void find_import(struct doctor *doctor) {
 void doctor_read_packages(struct doctor *doctor) {
   for (size_t i = 0; i < doctor->sites_count; i++) {
     size_t count;
+    if (access(doctor->sites[i].path, R_OK | X_OK) != 0)
+      doctor_say(doctor, DOCTOR_PROBLEM, "site-unreadable", NULL, "%s cannot be read: %s", doctor->sites[i].path,
+                 strerror(errno));
     char **names = doctor_names_in(doctor->sites[i].path, ".dist-info", &count);
     for (size_t k = 0; k < count; k++) {
       if (doctor->packages_count < PACKAGES_MOST && *names[k] != '~')
@@ -186,6 +191,16 @@ static void check_no_owner(struct doctor *doctor) {
                  "%s %s is installed, but its RECORD %s", other->name, other->version,
                  other->has_record ? "has no file of the import package" : "is missing, so its files are not known");
   }
+  const char *setting = getenv("SGL_KERNEL_COMPAT");
+  doctor->standalone =
+      !doctor->package_folder && doctor->shim && doctor->torch && setting && strcmp(setting, "standalone") == 0;
+  if (doctor->standalone) {
+    doctor_say(
+        doctor, DOCTOR_FACT, "kernel-standalone", NULL,
+        "no kernel is installed; the shim provides the import %s from `import torch` on (SGL_KERNEL_COMPAT=standalone)",
+        package);
+    return;
+  }
   if (!doctor->package_folder) {
     doctor_say(doctor, DOCTOR_PROBLEM, "kernel-missing", how_to_install(doctor),
                "no installed distribution has the import %s, and no folder either: \"No module named '%s'\"", package,
@@ -229,6 +244,9 @@ static void check_import(struct doctor *doctor) {
                scan_format("remove %s, or take its folder out of the path", doctor->package_folder),
                "import %s finds %s, not what %s %s has in %s", package, doctor->package_folder, kernel->name,
                kernel->version, site);
+  else if (access(doctor->package_folder, R_OK | X_OK) != 0)
+    doctor_say(doctor, DOCTOR_PROBLEM, "site-unreadable", NULL, "%s cannot be read: %s", doctor->package_folder,
+               strerror(errno));
   else if (!doctor->package_runs)
     doctor_say(doctor, DOCTOR_PROBLEM, "kernel-empty",
                scan_format("pip install --force-reinstall --no-deps %s==%s", kernel->name, kernel->version),

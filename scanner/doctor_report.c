@@ -27,7 +27,7 @@ static bool is_gone(const struct doctor_name *name) {
 
 /* Without a kernel nobody has anything, which needs no table. */
 static bool is_shown(const struct doctor *doctor, const struct doctor_name *name, bool all) {
-  return all || (doctor->kernel_version && is_gone(name));
+  return all || ((doctor->kernel_version || doctor->standalone) && is_gone(name));
 }
 
 static void print_names(const struct doctor *doctor, bool all) {

@@ -29,6 +29,8 @@ PINS = {"requirements.txt": "-r other.txt\nsglang-kernel==0.4.5  # why\nsgl-kern
 SETTINGS = ["kernel: 0.4.6\nto: sglang@0.5.18\n", "to: jit\nbaseline: a/b\nexclude: [third_party, '*.gen.py', src/**/x]\ninclude:\n  - build/gen\n", "# none\n"]
 DATABASES = [[{"directory": "/w", "file": "a.cu", "command": "cd sub && nvcc \"-DA=\\\"x\\\"\" -DENABLE_ROUTER -Iinc -include b.h -c ../a.cu"}],
              [{"directory": "/w/build", "file": "/w/src/c.cc", "arguments": ["c++", "-UX", "-D", "Y=1", "-isystem", "..", "@flags.rsp", "../src/c.cc"]}]]
+RECORDS = ["sgl_kernel/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\nsgl_kernel-0.4.5.dist-info/RECORD,,\n",
+           '"a ""b"",c.py",sha256=x,9\n../../../bin/x,,12\n/etc/passwd,sha256=,-1\n']
 IGNORES = ["# sgl-migrate: ignore\n", "f()  # sgl-migrate: ignore[dsv3_router_gemm, bmm_fp8] until=2027-03-01 reason=later on\n",
            "# sgl-migrate: ignore[] until=never\nx = (1,\n  2)\n", "# sgl-migrate:ignore reason=\"a b\"\n"]
 
@@ -78,7 +80,8 @@ def seeds(build):
         "compile_database": [json.dumps(d).encode() for d in DATABASES], "baseline": [accepted.read_bytes()],
         "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
                   for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
-        "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES]}
+        "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES],
+        "record": [s.encode() for s in RECORDS]}
 
 
 def words(build):

@@ -146,6 +146,15 @@ def test_usage():
         contains(run("doctor", folder).err, "no Python environment: lib/python3.*/site-packages is not there")
 
 
+def test_help():
+    done = run("doctor", "--help")
+    equal((done.returncode, done.err), (0, ""))
+    equal(max(len(line) for line in done.out.splitlines()) <= 120, True)
+    for part in ("usage: sgl-migrate doctor [", "--import ", "--all ", "--format ", "--catalog ", "--jobs ", "exit status", "examples:"):
+        contains(done.out, part)
+    contains(run("--help").out, "\n  doctor ")
+
+
 def test_problems_first():
     with Environment() as env:
         env.put("sgl_kernel/__init__.py")
@@ -342,6 +351,23 @@ def test_huge_record():
         contains(facts["kernel-incomplete"][0][1], "RECORD is missing")
 
 
+def test_unreadable():
+    with Environment() as env:
+        env.good()
+        other = {}
+        if os.geteuid() == 0:  # root reads everything
+            os.chmod(env.folder.name, 0o755)
+            other = {"user": 65534, "group": 65534, "extra_groups": []}
+        for folder in (env.site / "sgl_kernel", env.site):
+            folder.chmod(0)
+            try:
+                done = run("doctor", env.prefix, env={"PATH": "/usr/bin:/bin", "HOME": str(env.home)}, **other)
+            finally:
+                folder.chmod(0o755)
+            equal(done.returncode, 1)
+            contains(done.out, f"problem site-unreadable: {folder} cannot be read: Permission denied")
+
+
 # --- libraries --------------------------------------------------------------------------------------------------------
 
 def test_b35_missing_library():
@@ -397,6 +423,12 @@ def test_torch_faults():
         env.good()
         (env.site / "torch/lib/libtorch_cpu.so").unlink()
         equal({i for i, f in env.facts().items() if f[0][0] == "problem"}, {"files-missing", "torch-library"})
+    with Environment() as env:
+        env.good()
+        env.put("torch/lib/libtorch_cpu.so", b"\0" * 100)
+        contains(env.facts()["torch-library"][0][1], "torch/lib/libtorch_cpu.so: named like a library, but it is no ELF file")
+        env.put("other/x.so", b"\0" * 100)
+        contains(env.facts()["not-analysed"][0][1], "other/x.so: named like a library")
 
 
 def test_other_machine():
@@ -478,6 +510,16 @@ def test_shim():
         env.torch("2.4.1", cuda="cuda = None\n")
         env.shim()
         warning(env.facts(), "shim-inactive", "torch before 2.5")
+
+
+def test_standalone():
+    with Environment() as env:
+        env.torch(cuda="cuda = None\n")
+        env.shim()
+        equal("kernel-missing" in env.facts(), True)
+        facts = env.facts(SGL_KERNEL_COMPAT="standalone")
+        equal(("kernel-missing" in facts, facts["kernel-standalone"][0][0]), (False, "ok"))
+        contains(env.run(SGL_KERNEL_COMPAT="standalone").out, "\ndsv3_router_gemm                             shim       shim       nobody ")
 
 
 def test_bypassed():
