@@ -5,6 +5,7 @@
 #   make check        build, then run every test suite that can run here (also under sanitizers)
 #   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
+#   make check-kernel-diffs  sgl-migrate catalog diff on all kernel wheels since 0.3.21, see tests/catalog/kernel_diffs.py
 #   make check-real-trees  fix on releases of sglang, vllm, flashinfer and transformers, see tests/real_trees/real_trees.py
 #   make check-slurm  job arrays of sgl-migrate on a real Slurm, started and stopped by the test; installs Debian's slurm-wlm
 #   make check-long   libFuzzer on every parser of foreign input, a minute each (FUZZ_SECONDS=60); installs Debian's clang-19
@@ -285,7 +286,7 @@ check-long: all
 	$(MAKE) --no-print-directory FUZZ=1 fuzzers
 	$(PYTHON) tests/fuzz/run.py $(B) $(FUZZ_SECONDS)
 
-.PHONY: tests check check-torch-matrix check-kernel-wheels check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
+.PHONY: tests check check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -303,6 +304,10 @@ check-torch-matrix: tests
 
 check-kernel-wheels: $(WHEEL)
 	$(PYTHON) tests/python/kernel_wheels.py $(B)
+
+# Ten minutes; 6.1 GB from PyPI, 1.2 GB of disk. WHEELS=FOLDER has some already.
+check-kernel-diffs: $(B)/bin/sgl-migrate
+	$(PYTHON) tests/catalog/kernel_diffs.py $(B) $(WHEELS)
 
 # Five minutes; 300 MB from PyPI, 1.6 GB of disk.
 check-real-trees: $(B)/bin/sgl-migrate

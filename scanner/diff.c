@@ -222,6 +222,37 @@ static bool is_internal(const struct diff *diff, const struct surface_item *item
           !surface_find(diff->old, CATALOG_LAYER_OPERATOR, surface_short(CATALOG_LAYER_CXX, item->name)));
 }
 
+/* Does the text begin with the other one, but for blanks and the kind of quotes? How much of it, or 0. */
+static size_t same_start(const char *text, const char *other) {
+  const char *at = text;
+  for (; *other; other++) {
+    if (*other == ' ')
+      continue;
+    at += strspn(at, " ");
+    if (*at != *other && !(strchr("'\"", *at) && strchr("'\"", *other)))
+      return 0;
+    at += *at != '\0';
+  }
+  return (size_t)(at - text);
+}
+
+/* The catalog's signature of the item, when that is none of its own. C++ functions are found by theirs. */
+static const char *other_signature(const struct diff_change *change) {
+  const struct catalog_symbol *symbol = change->symbol;
+  const struct surface_item *item = change->old;
+  const char *text = symbol->python_signature, *own = item->signature.text;
+  if (item->layer == CATALOG_LAYER_OPERATOR)
+    text = strchr(symbol->op_schema, '(') ? strchr(symbol->op_schema, '(') : "";
+  if (item->layer == CATALOG_LAYER_CXX || item->module || !*text || !*own)
+    return NULL;
+  for (const char *next = own; next; next = strstr(next, " or ("), next = next ? next + 4 : NULL) {
+    size_t length = same_start(next, text);
+    if (length && (!next[length] || strncmp(next + length, " or (", 5) == 0))
+      return NULL;
+  }
+  return text;
+}
+
 static void ask_catalog(struct diff *diff, struct diff_change *change) {
   if (change->kind != DIFF_REMOVED && change->kind != DIFF_RENAMED)
     return;
@@ -232,7 +263,12 @@ static void ask_catalog(struct diff *diff, struct diff_change *change) {
   }
   const struct catalog_removal *removal = removal_of(change->symbol, change->old->layer, change->old->platform);
   change->known = in_step(diff, removal) || change->old->module ? KNOWN_AGREES : KNOWN_OTHERWISE;
-  if (change->known == KNOWN_AGREES)
+  const char *other = change->known == KNOWN_AGREES ? other_signature(change) : NULL;
+  if (other) {
+    change->known = KNOWN_OTHERWISE;
+    change->note = surface_format(&diff->arena, "it has %s", other);
+  }
+  if (change->known == KNOWN_AGREES || other)
     return;
   change->note = removal && removal->first_without
                      ? surface_format(&diff->arena, "first without it: %s", removal->first_without)

@@ -59,7 +59,8 @@ static void print_catalog(const struct diff_change *change) {
     putchar('\n');
   } else if (change->known == KNOWN_OTHERWISE) {
     print("      the catalog disagrees: ", change->symbol->id);
-    printf(": %s\n", change->note);
+    print(": ", change->note);
+    putchar('\n');
   }
 }
 

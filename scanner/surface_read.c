@@ -178,10 +178,32 @@ static bool write_block(int fd, const uint8_t *block, size_t size, int64_t offse
   return true;
 }
 
+/* Nine tenths of a kernel library are CUDA code, in fat binaries (see audit_sections.c). Nothing in them is read here,
+ * so the copy has a hole there: from behind a fat binary's header to its end. Writes the rest of a block. */
+static bool write_around(int fd, const uint8_t *block, size_t size, int64_t offset, int64_t *hole_end) {
+  static const uint8_t magic[8] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0}; /* version 1, a header of 16 bytes */
+  size_t at = *hole_end > offset ? (size_t)(*hole_end - offset) : 0;
+  while (at < size) {
+    const uint8_t *found = memmem(block + at, size - at, magic, sizeof magic);
+    uint64_t length = 0;
+    if (found && (size_t)(block + size - found) >= 2 * sizeof magic)
+      memcpy(&length, found + sizeof magic, sizeof length);
+    bool hole = length > 0 && length <= audit_default_limits.member;
+    size_t stop = hole ? (size_t)(found - block) + 2 * sizeof magic : size;
+    if (!write_block(fd, block + at, stop - at, offset + (int64_t)at))
+      return false;
+    if (!hole)
+      return true;
+    *hole_end = offset + (int64_t)stop + (int64_t)length;
+    at = length < size - stop ? stop + (size_t)length : size;
+  }
+  return true;
+}
+
 static void read_library(struct unpacking *run) {
   const void *block;
   size_t size;
-  int64_t offset;
+  int64_t offset, hole_end = 0;
   uint64_t end = 0;
   size_t faults = run->surface->faults_count;
   int fd = audit_temporary();
@@ -192,10 +214,12 @@ static void read_library(struct unpacking *run) {
   while (run->surface->faults_count == faults && next_block(run, &block, &size, &offset)) {
     if (offset < 0 || (uint64_t)offset + size > audit_default_limits.member)
       surface_fault(run->surface, "%s: larger than any library", run->path);
-    else if (!write_block(fd, block, size, offset))
+    else if (!write_around(fd, block, size, offset, &hole_end))
       surface_fault(run->surface, "%s: the temporary folder: %s", run->path, strerror(errno));
     end = (uint64_t)offset + size > end ? (uint64_t)offset + size : end;
   }
+  if (run->surface->faults_count == faults && ftruncate(fd, (off_t)end) != 0)
+    surface_fault(run->surface, "%s: the temporary folder: %s", run->path, strerror(errno));
   if (run->surface->faults_count == faults)
     surface_binary(run->surface, arena_copy(&run->surface->arena, run->path, strlen(run->path)), fd, end);
   close(fd);

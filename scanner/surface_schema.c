@@ -80,6 +80,14 @@ static void split_arguments(struct arena *arena, const char *text, size_t size, 
   signature->count = count;
 }
 
+/* "(Tensor[])" returns one value, and torch prints it without the brackets. */
+static const char *without_brackets(struct arena *arena, const char *returns) {
+  size_t length = strlen(returns);
+  if (length < 3 || returns[0] != '(' || closing(returns, length) != length - 1 || strchr(returns, ','))
+    return returns;
+  return arena_copy(arena, returns + 1, length - 2);
+}
+
 /* As torch prints it. */
 static const char *schema_text(struct arena *arena, const struct surface_signature *signature) {
   const char *text = "(";
@@ -118,6 +126,7 @@ bool surface_operator(struct surface *surface, enum catalog_platform platform, c
     signature.returns = surface_plain(&surface->arena, schema + arrow + 2, size - arrow - 2);
     while (*signature.returns == ' ')
       signature.returns++;
+    signature.returns = without_brackets(&surface->arena, signature.returns);
     signature.split = true;
     signature.text = schema_text(&surface->arena, &signature);
   }

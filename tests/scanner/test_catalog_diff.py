@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """sgl-migrate catalog diff: wheels and source trees made here, small."""
-import io, json, os, subprocess, tarfile, tempfile, zipfile
+import io, json, os, struct, subprocess, tarfile, tempfile, zipfile
 from pathlib import Path
 from tool import Tree, contains, equal, main
 
@@ -96,11 +96,17 @@ def test_signatures():
              ("(a, /)", "(b, /)", None), ("(a)", "(a, /)", "!parameter a is positional-only now"), ("(a, *args)", "(a)", "!*args is gone"),
              ("(a, **kw)", "(a)", "!**kw is gone"), ("(*, a)", "(**kw)", "parameter kw is new"), ("(a, x=0, b=1)", "(a, b=1)", "!parameter x is gone"),
              ("(a, b=f'{1}, 2')", "(a, c=0, b=f'{1}, 2')", "!parameter b was number 2 and is number 3")]
-    for old, new, want in cases:
-        with Releases({"m.py": f"def f{old}: pass\n"}, {"m.py": f"def f{new}: pass\n"}) as tree:
-            log = json.loads(tree.diff("--format", "json").out)
-            have = [("!" * c["breaks"]) + c["why"] for c in log["changes"]]
-            equal((old, new, have), (old, new, [want] if want else []))
+    sides = [{"m.py": "".join(f"def f{i}{case[side]}: pass\n" for i, case in enumerate(cases))} for side in (0, 1)]
+    compare(cases, sides, "acme.m.f")
+
+
+def compare(cases, sides, front):
+    with Releases(*sides) as tree:
+        log = json.loads(tree.diff("--format", "json").out)
+        have = {c["old"]["name"].removeprefix(front): ("!" * c["breaks"]) + c["why"] for c in log["changes"]}
+        for i, (old, new, want) in enumerate(cases):
+            equal((old, new, have.pop(str(i), None)), (old, new, want))
+        equal(have, {})
 
 
 def test_classes():
@@ -163,12 +169,9 @@ def test_schemas():
              ("(Tensor? a) -> ()", "(Tensor a) -> ()", "!argument a was Tensor? and is Tensor"), ("(int a) -> ()", "(SymInt a) -> ()", "!argument a was int and is SymInt"),
              ("(int a) -> ()", "(int a, int b) -> ()", "!argument b is new and has no default"), ("(int a) -> ()", "(int a, int b=1) -> ()", "argument b is new"),
              ("(int a) -> ()", "(int a) -> int", "!it returned () and returns int"), ("(int a, int b) -> ()", "(int b, int a) -> ()", "!argument a was number 1 and is number 2"),
-             ("(int a) -> ()", "(int b) -> ()", "!argument a is gone"), ("(int a=1) -> ()", "(int a=2) -> ()", "!default of a was 1 and is 2")]
-    define = 'TORCH_LIBRARY(acme, m) {{ m.def("op{}"); }}\n'
-    for old, new, want in cases:
-        with Releases({"ops.cc": define.format(old)}, {"ops.cc": define.format(new)}) as tree:
-            log = json.loads(tree.diff("--format", "json").out)
-            equal((old, new, [("!" * c["breaks"]) + c["why"] for c in log["changes"]]), (old, new, [want] if want else []))
+             ("(int a) -> (Tensor[])", "(int a) -> Tensor[]", None), ("(int a) -> ()", "(int b) -> ()", "!argument a is gone"), ("(int a=1) -> ()", "(int a=2) -> ()", "!default of a was 1 and is 2")]
+    sides = [{"ops.cc": "TORCH_LIBRARY(acme, m) {" + "".join(f'm.def("op{i}{case[side]}");\n' for i, case in enumerate(cases)) + "}\n"} for side in (0, 1)]
+    compare(cases, sides, "op")
 
 
 TENSOR = "namespace at { class Tensor { public: ~Tensor(); void *p; }; }\nnamespace c10 { void own(int) {} }\n"
@@ -209,6 +212,18 @@ def test_libraries_in_wheels():
         equal(os.listdir(temporary), [])
 
 
+def test_cuda_code_is_left_out():
+    """A schema inside of a fat binary is none; what stands around it counts."""
+    fat = lambda text: struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 1 << 20) + text.encode().ljust(1 << 20, b"\1")
+    blob = fat("\0hidden(Tensor a) -> Tensor\0") + b"\0second(Tensor a) -> Tensor\0\0\0\0\0\0\0\0" + fat("") + b"\0third(Tensor a) -> Tensor\0"
+    with Releases({}, {}) as tree:
+        (tree.path / "blob").write_bytes(blob)
+        source = f'asm(".section .rodata\\n.ascii \\"first(Tensor a) -> Tensor\\"\\n.byte 0\\n.incbin \\"{tree.path}/blob\\"\\n.byte 0\\n");\n'
+        wheel(tree.path / "old.whl", {"acme/__init__.py": "", "acme/o.so": library(source)})
+        wheel(tree.path / "new.whl", {"acme/__init__.py": "", "acme/o.so": library('extern const char *const s[]; const char *const s[] = {"left() -> ()"};\n')})
+        equal([name for kind, name, _ in tree.changes("operator", ("old.whl", "new.whl")) if kind == "removed"], ["first", "second", "third"])
+
+
 def test_dead_function():
     """A function that stays and whose operator went."""
     python = "import torch\ndef f(a):\n    return torch.ops.acme.f_op.default(a)\n"
@@ -245,8 +260,12 @@ def test_what_the_catalog_says():
                            "  - acme.unknown()\n      not in the catalog\n")
         contains(done.out, "\nRows of the catalog that OLD and NEW contradict:\n  ! never, layer python: first without it: 1.1, but OLD does not have it either\n"
                            "  ! stays, layer python: first without it: 1.1, but NEW has it\n")
-    with Releases({"__init__.py": "def agrees(): pass\n"}, {}, ROW % {"name": "agrees", "last": "1.0", "first": "1.1"}) as tree:
-        equal(tree.diff().returncode, 1)
+    row = ROW % {"name": "agrees", "last": "1.0", "first": "1.1"}
+    for both in ("def agrees(): pass\n", "if x:\n    def agrees(): pass\nelse:\n    def agrees(a): pass\n"):
+        with Releases({"__init__.py": both}, {}, row) as tree:
+            equal((both, tree.diff().returncode & 2), (both, 0))
+    with Releases({"__init__.py": "def agrees(a): pass\n"}, {}, row) as tree:
+        contains(tree.diff().out, "      the catalog disagrees: agrees: it has ()\n")
 
 
 def test_draft():
