@@ -5,7 +5,8 @@
  *   audit_archive.c       wheels, zip, tar and ar files, read in place (libarchive)
  *   audit_image.c         images of docker save and OCI: which layer a file is seen from
  *   audit_process.c       what a running process has mapped
- *   audit_elf.c           one ELF file: identity, libraries, symbols (libelf)
+ *   audit_kind.c          what a file is
+ *   audit_elf.c           one ELF file: identity, libraries (libelf); audit_symbols.c: its symbols
  *   audit_sections.c      its read-only strings, CUDA fat binaries and build id
  *   audit_names.c         which symbols and strings are of the catalog, which are torch's
  *   audit_resolve.c       which file answers a library or a symbol; audit_loader.c: where ld.so looks
@@ -207,32 +208,6 @@ void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes
 bool audit_image_place(struct audit_list *list, unsigned layer, const char *path, const char *link, bool folder);
 /* After the last member: puts the layers into the order of the manifest, and drops what is not to be seen. */
 void audit_image_finish(const struct audit_context *context, struct audit_list *list, const char *path);
-
-/* --- one ELF file (audit_elf.c, audit_sections.c) ----------------------------------------------------------------- */
-
-struct Elf;
-struct audit_reader {
-  const struct audit_context *context;
-  struct audit_list *list;
-  struct audit_object *object;
-  struct Elf *elf;
-  int fd;
-  uint64_t size;
-  uint64_t budget;       /* bytes that may still be read: tables that lie over each other cannot cost without end */
-  uint64_t names_budget; /* the same for the bytes of names that are looked at */
-  struct arena scratch;  /* what is not needed after the file */
-  bool registers;        /* it names the catalog's operator namespace to torch */
-  size_t strings_capacity, schemas_capacity, code_capacity;
-};
-/* Takes from the budget; false with a fault when the range is outside of the file or the budget is used up. */
-bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, const char *what);
-/* Read-only strings of [offset, offset + size). */
-void audit_strings(struct audit_reader *reader, uint64_t offset, uint64_t size);
-/* After all of them: schemas, when the file registers operators of the catalog's namespace. */
-void audit_schemas(struct audit_reader *reader, uint64_t offset, uint64_t size);
-/* Does code have the namespace in it? */
-void audit_code(struct audit_reader *reader, uint64_t offset, uint64_t size);
-void audit_fatbin(struct audit_reader *reader, uint64_t offset, uint64_t size);
 
 /* --- the run (audit.c) -------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* One ELF file: what it is, which libraries it wants, which symbols it needs and has. libelf reads it through a file
  * descriptor, so a file that shrinks meanwhile is an error and no signal. A library or program is read by its program
  * headers, as the loader does; the section headers only say how long the symbol table is. */
-#include "scanner/audit.h"
+#include "scanner/audit_elf.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -59,26 +59,6 @@ static Elf_Data *chunk(struct audit_reader *reader, uint64_t offset, uint64_t si
   if (!data)
     audit_fault(reader->list, reader->object, "its %s: %s", what, elf_errmsg(-1));
   return data;
-}
-
-/* A string of a table; NULL when it does not end inside of it. */
-static const char *string_at(const Elf_Data *data, uint64_t offset) {
-  if (!data || offset >= data->d_size || !memchr((char *)data->d_buf + offset, 0, data->d_size - offset))
-    return NULL;
-  return (char *)data->d_buf + offset;
-}
-
-/* Many symbols may point to one long name. */
-static bool afford(struct audit_reader *reader, size_t length) {
-  if (length >= reader->names_budget)
-    audit_fault(reader->list, reader->object, "damaged: its names lie over each other");
-  else
-    reader->names_budget -= length + 1;
-  return !reader->object->fault;
-}
-
-static const char *keep(struct audit_reader *reader, const char *text) {
-  return text && afford(reader, strlen(text)) ? arena_copy(&reader->list->arena, text, strlen(text)) : NULL;
 }
 
 /* --- header ------------------------------------------------------------------------------------------------------- */
@@ -268,7 +248,7 @@ static void note_version(struct audit_reader *reader, const char *name) {
     size_t length = strlen(known[i].prefix);
     if (strncmp(name, known[i].prefix, length) == 0 && name[length] >= '0' && name[length] <= '9' &&
         newer(name + length, *known[i].to))
-      *known[i].to = keep(reader, name + length);
+      *known[i].to = audit_keep(reader, name + length);
   }
 }
 
@@ -283,10 +263,10 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
     uint64_t at = offset + one.vn_aux;
     GElf_Vernaux aux;
     for (unsigned i = 0; i < one.vn_cnt && rounds && at < INT32_MAX && gelf_getvernaux(need, (int)at, &aux); i++) {
-      const char *name = string_at(strings, aux.vna_name);
+      const char *name = audit_string_at(strings, aux.vna_name);
       rounds--;
       if (name && !names[aux.vna_other & 0x7fff]) {
-        names[aux.vna_other & 0x7fff] = keep(reader, name);
+        names[aux.vna_other & 0x7fff] = audit_keep(reader, name);
         note_version(reader, name);
       }
       if (aux.vna_next == 0)
@@ -304,114 +284,15 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
   for (offset = 0; have && rounds && offset < INT32_MAX && gelf_getverdef(have, (int)offset, &def); rounds--) {
     GElf_Verdaux aux;
     if (offset + def.vd_aux < INT32_MAX && gelf_getverdaux(have, (int)(offset + def.vd_aux), &aux)) {
-      const char *name = string_at(strings, aux.vda_name);
+      const char *name = audit_string_at(strings, aux.vda_name);
       if (name && !names[def.vd_ndx & 0x7fff])
-        names[def.vd_ndx & 0x7fff] = keep(reader, name);
+        names[def.vd_ndx & 0x7fff] = audit_keep(reader, name);
     }
     if (def.vd_next == 0)
       break;
     offset += def.vd_next;
   }
   return names;
-}
-
-struct symbols {
-  size_t undefined_capacity, defined_capacity, provides_capacity;
-};
-
-/* Room for one more of `size` bytes. */
-static void *grow(void *list, size_t count, size_t *capacity, size_t size) {
-  if (count < *capacity)
-    return list;
-  *capacity = *capacity ? 2 * *capacity : 64;
-  return scan_alloc(list, *capacity * size);
-}
-
-static void count_torch(struct audit_object *object, const char *name, bool undefined) {
-  if (undefined && audit_is_torch_c(name)) {
-    object->torch_stable++;
-    return;
-  }
-  if (!audit_is_torch(name))
-    return;
-  int abi = audit_cxx_abi(name);
-  if (undefined) {
-    object->torch_symbols++;
-    object->torch_new_strings += abi > 0;
-    object->torch_old_strings += abi < 0;
-  } else {
-    object->exported_new_strings += abi > 0;
-    object->exported_old_strings += abi < 0;
-  }
-}
-
-static void take_provided(struct audit_reader *reader, struct symbols *symbols, struct audit_symbol one) {
-  struct audit_object *object = reader->object;
-  one.name = arena_copy(&reader->list->arena, one.name, strlen(one.name));
-  object->provides =
-      grow(object->provides, object->provides_count, &symbols->provides_capacity, sizeof *object->provides);
-  object->provides[object->provides_count++] = one;
-}
-
-static void take_symbol(struct audit_reader *reader, struct symbols *symbols, const GElf_Sym *symbol, const char *name,
-                        const char *version) {
-  struct audit_object *object = reader->object;
-  unsigned bind = GELF_ST_BIND(symbol->st_info), visibility = GELF_ST_VISIBILITY(symbol->st_other);
-  bool undefined = symbol->st_shndx == SHN_UNDEF;
-  if (symbol->st_shndx == SHN_ABS && version && strcmp(name, version) == 0)
-    return; /* it stands for the version itself */
-  if (bind == STB_LOCAL || !*name || !afford(reader, strlen(name)))
-    return;
-  uint64_t hash = audit_hash(name, strlen(name));
-  struct audit_symbol one = {.name = name,
-                             .version = version,
-                             .weak = bind == STB_WEAK,
-                             .hidden = visibility == STV_HIDDEN || visibility == STV_INTERNAL,
-                             .catalog = audit_function(reader->context->names, name, hash)};
-  if (one.catalog && !undefined && (!one.hidden || object->type == ET_REL))
-    take_provided(reader, symbols, one);
-  if (one.hidden && !undefined)
-    return;
-  count_torch(object, name, undefined);
-  if (undefined) {
-    one.name = arena_copy(&reader->list->arena, name, strlen(name));
-    object->undefined =
-        grow(object->undefined, object->undefined_count, &symbols->undefined_capacity, sizeof *object->undefined);
-    object->undefined[object->undefined_count++] = one;
-    return;
-  }
-  object->defined = grow(object->defined, object->defined_count, &symbols->defined_capacity, sizeof *object->defined);
-  if (reader->context->keep_symbols) {
-    one.name = arena_copy(&reader->list->arena, name, strlen(name));
-    object->exported = scan_alloc(object->exported, symbols->defined_capacity * sizeof *object->exported);
-    object->exported[object->defined_count] = one;
-  }
-  object->defined[object->defined_count++] = hash;
-}
-
-static int by_hash(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-static void take_symbols(struct audit_reader *reader, const Elf_Data *table, const Elf_Data *strings,
-                         const Elf_Data *versym, const char *const *versions) {
-  struct symbols symbols = {0};
-  GElf_Sym symbol;
-  for (int i = 1; !reader->object->fault && gelf_getsym((Elf_Data *)table, i, &symbol); i++) {
-    const char *name = string_at(strings, symbol.st_name), *version = NULL;
-    GElf_Versym number;
-    if (!name) {
-      audit_fault(reader->list, reader->object, "damaged: the name of symbol %d is outside of its string table", i);
-      break;
-    }
-    if (versym && gelf_getversym((Elf_Data *)versym, i, &number) && (number & 0x7fff) > VER_NDX_GLOBAL)
-      version = versions[number & 0x7fff];
-    take_symbol(reader, &symbols, &symbol, name, version);
-  }
-  struct audit_object *object = reader->object;
-  if (object->defined_count)
-    qsort(object->defined, object->defined_count, sizeof *object->defined, by_hash);
 }
 
 static void read_dynamic_symbols(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
@@ -428,7 +309,7 @@ static void read_dynamic_symbols(struct audit_reader *reader, const struct table
   Elf_Data *versym =
       table_at(reader, tables, tables->versym, count * sizeof(Elf64_Half), ELF_T_HALF, "table of symbol versions");
   if (!reader->object->fault)
-    take_symbols(reader, table, strings, versym, versions);
+    audit_symbols(reader, table, strings, versym, versions);
 }
 
 static void read_library(struct audit_reader *reader, struct tables *tables) {
@@ -439,12 +320,12 @@ static void read_library(struct audit_reader *reader, struct tables *tables) {
   Elf_Data *strings = table_at(reader, tables, tables->strtab, tables->strsz, ELF_T_BYTE, "string table");
   if (!strings)
     return;
-  object->soname = tables->has_soname ? keep(reader, string_at(strings, tables->soname)) : NULL;
-  object->rpath = tables->has_rpath ? keep(reader, string_at(strings, tables->rpath)) : NULL;
-  object->runpath = tables->has_runpath ? keep(reader, string_at(strings, tables->runpath)) : NULL;
+  object->soname = tables->has_soname ? audit_keep(reader, audit_string_at(strings, tables->soname)) : NULL;
+  object->rpath = tables->has_rpath ? audit_keep(reader, audit_string_at(strings, tables->rpath)) : NULL;
+  object->runpath = tables->has_runpath ? audit_keep(reader, audit_string_at(strings, tables->runpath)) : NULL;
   object->needed = arena_alloc(&reader->list->arena, tables->needed_count * sizeof *object->needed);
   for (size_t i = 0; i < tables->needed_count; i++) {
-    const char *name = keep(reader, string_at(strings, tables->needed[i]));
+    const char *name = audit_keep(reader, audit_string_at(strings, tables->needed[i]));
     if (name)
       object->needed[object->needed_count++] = (struct audit_needed){.name = name, .object = SIZE_MAX};
   }
@@ -479,7 +360,7 @@ static void read_sections(struct audit_reader *reader, struct sections *sections
   const GElf_Shdr *header = &sections->headers[names_index];
   Elf_Data *names = chunk(reader, header->sh_offset, header->sh_size, ELF_T_BYTE, "section names");
   for (size_t i = 0; i < count; i++)
-    sections->names[i] = string_at(names, sections->headers[i].sh_name);
+    sections->names[i] = audit_string_at(names, sections->headers[i].sh_name);
 }
 
 static const char *section_name(const struct sections *sections, size_t i) {
@@ -507,7 +388,7 @@ static void read_object_symbols(struct audit_reader *reader, const struct sectio
     Elf_Data *table = chunk(reader, header->sh_offset, header->sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym),
                             ELF_T_SYM, "symbol table");
     if (table && !reader->object->fault)
-      take_symbols(reader, table, strings, NULL, NULL);
+      audit_symbols(reader, table, strings, NULL, NULL);
     break; /* the format has one */
   }
   if (lto && !code)
@@ -598,7 +479,7 @@ static void read_all(struct audit_reader *reader) {
   const char *machine = machine_name(header.e_machine);
   char other[32];
   snprintf(other, sizeof other, "machine %u", header.e_machine);
-  object->machine = machine ? machine : keep(reader, other);
+  object->machine = machine ? machine : audit_keep(reader, other);
   object->type = header.e_type;
   object->big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
   read_sections(reader, &sections);

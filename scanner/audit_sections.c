@@ -1,5 +1,5 @@
 /* What an ELF file has in its sections: strings that name something of the catalog, operator schemas, CUDA code. */
-#include "scanner/audit.h"
+#include "scanner/audit_elf.h"
 
 #include <stdlib.h>
 #include <string.h>
