@@ -146,6 +146,7 @@ struct audit_context {
   struct audit_names *names;
   struct audit_limits limits;
   bool keep_symbols;
+  bool joined;       /* all PATHs are of one environment: the torch of one is that of the others */
   bool keep_schemas; /* also of a file that does not name the namespace: in code a short text is no string */
 };
 

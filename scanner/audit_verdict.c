@@ -266,7 +266,7 @@ struct torch {
 static void look_at_torch(const struct audit_run *run, size_t input, struct torch *torch) {
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
-    if (object->input != input || object->fault || !object->soname)
+    if ((object->input != input && !run->context->joined) || object->fault || !object->soname)
       continue;
     if (strncmp(object->soname, "libtorch_cpu.so", 15) == 0) {
       torch->present = true;

@@ -26,8 +26,10 @@ bool doctor_audit(struct doctor *doctor, unsigned threads, char *message, size_t
     if (wanted)
       paths[count++] = doctor->sites[i].path;
   }
-  doctor->context = (struct audit_context){
-      .catalog = doctor->catalog, .names = audit_names_build(doctor->catalog), .limits = audit_default_limits};
+  doctor->context = (struct audit_context){.catalog = doctor->catalog,
+                                           .names = audit_names_build(doctor->catalog),
+                                           .limits = audit_default_limits,
+                                           .joined = true};
   doctor->run = (struct audit_run){.context = &doctor->context};
   bool good = audit_run(&doctor->run, paths, count, 0, threads, message, message_size);
   free(paths);
@@ -127,6 +129,8 @@ static void check_needed(struct doctor *doctor, bool (*mine)(const struct doctor
     const struct audit_object *object = &run->objects[finding->object];
     if (finding->verdict != AUDIT_MISSING || !mine(doctor, object) || present(run, finding->name))
       continue;
+    if (!doctor->torch && (starts(finding->name, "libtorch") || starts(finding->name, "libc10")))
+      continue; /* that torch is missing is said */
     bool said = false;
     struct doctor_list files = {0};
     for (size_t k = 0; k < run->findings_count; k++) {

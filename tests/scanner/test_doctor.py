@@ -390,6 +390,14 @@ def test_b25_cxx_abi():
         contains(facts["torch-cxx-abi"][0][1], "the new C++ ABI")
 
 
+def test_abi_over_two_folders():
+    """The kernel in one folder of the path, torch in another one."""
+    with Environment() as env, Environment() as other:
+        env.torch(cuda="cuda = None\n")
+        other.kernel(code=f"int {OLD_STRING}(void); int f(void) {{ return {OLD_STRING}(); }}", flags=needs("libtorch_cpu.so"))
+        problem(env.facts(PYTHONPATH=str(other.site)), "torch-abi", "this file with the old one")
+
+
 def test_b28_abi_comes_first():
     """A wrong ABI and a missing library: the ABI is said first, and no architecture is blamed."""
     with Environment() as env:
@@ -413,7 +421,7 @@ def test_b31_two_runtimes():
 
 def test_torch_faults():
     with Environment() as env:
-        env.kernel()
+        env.kernel(flags=needs("libtorch_cpu.so", "libc10.so"))
         problem(env.facts(), "torch-missing", "torch is not installed")
     with Environment() as env:
         env.good()
