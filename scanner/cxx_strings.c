@@ -440,6 +440,24 @@ static void find_given_name(struct strings *s) {
   free(word_text);
 }
 
+/* "sgl_kernel::" + "name", string("sgl_kernel::") + "name", fromDomainAndUnqualString("sgl_kernel", "name"): the
+ * operators that the string at token `at` names one of; NULL: none. Owned. */
+static char *operators_before(const struct cxx_unit *unit, uint32_t at) {
+  const char *space = unit->scan->catalog->library.op_namespace;
+  if (at < 3 || !(punct(unit, at - 1, '+') || punct(unit, at - 1, ',')))
+    return NULL;
+  bool joined = punct(unit, at - 1, '+');
+  uint32_t before = joined && punct(unit, at - 2, ')') ? at - 3 : at - 2;
+  if (token_at(unit, before)->kind != CXX_STRING ||
+      (!joined && !(punct(unit, before - 1, '(') && word(unit, before - 2, "fromDomainAndUnqualString"))))
+    return NULL;
+  char *wanted = scan_format(joined ? "%s::" : "%s", space), *value = string_value(unit, before);
+  char *operators = strcmp(wanted, value) == 0 ? scan_format("torch.ops.%s", space) : NULL;
+  free(wanted);
+  free(value);
+  return operators;
+}
+
 static void one_string(struct strings *s, uint32_t first) {
   const struct cxx_unit *unit = s->unit;
   s->program = false;
@@ -448,6 +466,8 @@ static void one_string(struct strings *s, uint32_t first) {
   if (s->program)
     return;
   s->module = attribute_module(unit, first);
+  if (!s->module)
+    s->module = operators_before(unit, first);
   s->place = s->module ? PLACE_ATTRIBUTE : registration_place(unit, first);
   if (s->place == PLACE_REGISTRATION || s->place == PLACE_ATTRIBUTE)
     find_given_name(s);

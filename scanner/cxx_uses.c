@@ -73,6 +73,18 @@ static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum
   return *route ? NULL : why;
 }
 
+/* OP(name): the name alone is the argument of a macro that the tree defines, but not for this file, as in a list that
+ * is included where the macro is. Read without the macro that looks like a declaration. */
+static bool listed_name(const struct cxx_unit *unit, uint32_t at) {
+  const struct cxx_token *list = unit->tokens.list;
+  if (!(list[at].flags & CXX_ARGUMENT) || at < 2 || at + 1 == unit->tokens.count)
+    return false;
+  const struct cxx_token *open = &list[at - 1], *behind = &list[at + 1];
+  struct cxx_string macro = cxx_unit_text(unit, at - 2);
+  return open->kind == CXX_PUNCT && open->code == '(' && behind->kind == CXX_PUNCT &&
+         (behind->code == ')' || behind->code == ',') && !cxx_macro_find(&unit->macros, macro.text, macro.length);
+}
+
 static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
   if (use->role == CXX_ROLE_MACRO_NAME || use->role == CXX_ROLE_MACRO_USE)
     return CXX_OWNER_REMOVED;
@@ -80,6 +92,10 @@ static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
     bool removed, other;
     cxx_scopes_declared(unit, use->name, &removed, &other);
     return other && !removed ? CXX_OWNER_OTHER : CXX_OWNER_REMOVED;
+  }
+  if (listed_name(unit, use->token)) {
+    use->role = CXX_ROLE_REFERENCE;
+    use->owner = use->ast = CXX_OWNER_UNPROVEN;
   }
   if (use->ast == CXX_OWNER_UNPROVEN && use->owner == CXX_OWNER_UNPROVEN && use->role == CXX_ROLE_REFERENCE) {
     /* A bare word, perhaps for a macro of somebody else: the only function of that name in view is the one that is

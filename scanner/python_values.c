@@ -379,6 +379,8 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
     const char *attribute = object.path ? py_constant_at(unit, py_argument(tree, call, 1, NULL), depth + 1) : NULL;
     return attribute ? joined(unit, object.path, attribute) : NULL;
   }
+  if (strcmp(function.path, "typing.cast") == 0)
+    return evaluate(unit, py_argument(tree, call, 1, "val"), depth + 1).path;
   if (strcmp(function.path, "importlib.reload") == 0)
     return evaluate(unit, py_argument(tree, call, 0, "module"), depth + 1).path;
   bool import = strcmp(function.path, "importlib.import_module") == 0;

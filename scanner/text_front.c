@@ -22,7 +22,7 @@ static const struct kind_row endings[] = {
      "gypi "
      "dockerfile containerfile ",
      TEXT_SCRIPT, STYLE_HASH},
-    {" s asm ld lds def exp sym ", TEXT_SCRIPT, STYLE_C}, /* what a linker or assembler gets */
+    {" s asm ld lds exp sym ", TEXT_SCRIPT, STYLE_C}, /* what a linker or assembler gets */
     {" yml yaml ", TEXT_YAML, STYLE_YAML},
     {" toml cfg ini conf properties env service desktop ", TEXT_CONFIG, STYLE_HASH},
     {" patch diff ", TEXT_PATCH, STYLE_HASH},

@@ -82,9 +82,9 @@ static bool ends_with_one_of(const char *ending, const char *const *list) {
 
 enum language walk_language(const char *path) {
   static const char *const python[] = {"py", "pyi", "pyw", NULL};
-  static const char *const cxx[] = {"c",   "cc",  "cp",  "cpp", "cxx", "c++", "h",    "hh",  "hp",
-                                    "hpp", "hxx", "h++", "cu",  "cuh", "mu",  "muh",  "hip", "inl",
-                                    "ipp", "tpp", "txx", "tcc", "inc", "ixx", "cppm", "mm",  NULL};
+  static const char *const cxx[] = {"c",   "cc",  "cp",  "cpp", "cxx", "c++",  "h",   "hh",  "hp",  "hpp",
+                                    "hxx", "h++", "cu",  "cuh", "mu",  "muh",  "hip", "inl", "ipp", "tpp",
+                                    "txx", "tcc", "inc", "def", "ixx", "cppm", "mm",  NULL};
   /* Tables, archives, media, models, machine output: nothing in them calls a function, and some are huge. */
   static const char *const data[] = {
       "json", "jsonl", "ndjson",      "geojson", "csv",    "tsv", "parquet", "arrow", "feather", "db",    "sqlite",
