@@ -5,6 +5,7 @@
  * the same on every machine. Conditions are decided by cxx_unit.c already; it blanks out at their places what libclang
  * has not to see. The language is C++20 for every kind of source: CUDA's keywords are macros of the prelude. */
 #include "scanner/cxx_front.h"
+#include "scanner/cxx_scopes.h"
 
 #include <clang-c/Index.h>
 #include <limits.h>
@@ -253,21 +254,24 @@ struct cxx_reader {
   struct cxx_reader *next;
   CXIndex index;
   CXTranslationUnit translation; /* NULL: nothing read so far */
+  bool bodies;                   /* of functions are read */
 };
 
 #define MAIN "/dev/null"
 
-static struct cxx_reader *take_reader(const struct scan *scan) {
+static struct cxx_reader *take_reader(const struct scan *scan, bool bodies) {
   struct cxx_readers *readers = cxx_index_readers(scan);
   pthread_mutex_lock(&readers->mutex);
-  struct cxx_reader *reader = readers->free;
-  if (reader)
-    readers->free = reader->next;
+  struct cxx_reader **place = &readers->free, *reader;
+  while (*place && (*place)->bodies != bodies)
+    place = &(*place)->next;
+  if ((reader = *place) != NULL)
+    *place = reader->next;
   pthread_mutex_unlock(&readers->mutex);
   if (!reader) {
     const CXIndexOptions options = {.Size = sizeof options, .StorePreamblesInMemory = 1};
     reader = scan_alloc(NULL, sizeof *reader);
-    *reader = (struct cxx_reader){.index = clang_createIndexWithOptions(&options)};
+    *reader = (struct cxx_reader){.index = clang_createIndexWithOptions(&options), .bodies = bodies};
   }
   return reader;
 }
@@ -324,14 +328,15 @@ static bool parse(struct cxx_unit *unit, struct cxx_reader *reader) {
   unsigned count = unit->parts_count;
   files[count++] = (struct CXUnsavedFile){FOLDER "prelude.h", cxx_prelude, cxx_prelude_size};
   files[count++] = (struct CXUnsavedFile){MAIN, text, strlen(text)};
+  unsigned options = CXTranslationUnit_KeepGoing | CXTranslationUnit_PrecompiledPreamble |
+                     (reader->bodies ? 0 : CXTranslationUnit_SkipFunctionBodies);
   int error;
   if (reader->translation)
     error = clang_reparseTranslationUnit(reader->translation, count, files,
                                          clang_defaultReparseOptions(reader->translation));
   else
     error = clang_parseTranslationUnit2(reader->index, MAIN, arguments, sizeof arguments / sizeof *arguments, files,
-                                        count, CXTranslationUnit_KeepGoing | CXTranslationUnit_PrecompiledPreamble,
-                                        &reader->translation);
+                                        count, options, &reader->translation);
   if (error) { /* it cannot be used any more */
     clang_disposeTranslationUnit(reader->translation);
     reader->translation = NULL;
@@ -340,6 +345,23 @@ static bool parse(struct cxx_unit *unit, struct cxx_reader *reader) {
   free(names);
   free(files);
   return !error;
+}
+
+/* Does a name stand in the body of a function, or may it? libclang need not read bodies otherwise, but those that say
+ * what a type or constant is, which it reads in any case. */
+static bool in_bodies(const struct cxx_unit *unit) {
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    const struct cxx_use *use = &unit->uses[i];
+    if (unit->tokens.list[use->token].flags & (CXX_DIRECTIVE | CXX_INACTIVE))
+      continue;
+    if ((use->role != CXX_ROLE_DECLARATION && use->role != CXX_ROLE_DEFINITION && use->role != CXX_ROLE_OTHER) ||
+        use->unsure)
+      return true;
+    for (const struct cxx_scope *scope = use->scope; scope; scope = scope->parent)
+      if (scope->kind != SCOPE_NAMESPACE && scope->kind != SCOPE_CLASS && scope->kind != SCOPE_LINKAGE)
+        return true;
+  }
+  return false;
 }
 
 char *cxx_ast_version(void) {
@@ -354,7 +376,7 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
     unit->too_much = "it is too large together with its headers";
   if (unit->too_much)
     return;
-  struct cxx_reader *reader = take_reader(unit->scan);
+  struct cxx_reader *reader = take_reader(unit->scan, in_bodies(unit));
   if (parse(unit, reader))
     visit_unit(unit, reader->translation);
   else
@@ -365,7 +387,7 @@ void cxx_ast_resolve(struct cxx_unit *unit) {
 struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *file, size_t *count) {
   struct cxx_unit unit;
   cxx_unit_open(&unit, scan, file, NULL);
-  struct cxx_reader *reader = take_reader(scan);
+  struct cxx_reader *reader = take_reader(scan, true);
   CXTranslationUnit translation = parse(&unit, reader) ? reader->translation : NULL;
   CXFile main = translation ? clang_getFile(translation, FOLDER "0") : NULL;
   unsigned all = translation ? clang_getNumDiagnostics(translation) : 0;
