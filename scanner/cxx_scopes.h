@@ -1,5 +1,5 @@
 /* The pieces of the parser of scopes: private to cxx_items.c, cxx_declarations.c, cxx_statements.c, cxx_scopes.c and
- * cxx_lookup.c. */
+ * cxx_lookup.c; cxx_ast.c asks what kind a scope is. */
 #ifndef SGL_CXX_SCOPES_H
 #define SGL_CXX_SCOPES_H
 
