@@ -115,13 +115,24 @@ static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
   return use->ast;
 }
 
+/* Somebody else's, as far as the scopes say, and no declaration of the removed function is in view that libclang could
+ * find behind the name. */
+static bool is_settled(const struct cxx_unit *unit, const struct cxx_use *use) {
+  bool removed, other;
+  if (use->owner != CXX_OWNER_OTHER)
+    return false;
+  cxx_scopes_declared(unit, use->name, &removed, &other);
+  return other && !removed;
+}
+
 void cxx_uses_judge(struct cxx_unit *unit) {
   bool ask = false;
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     struct cxx_use *use = &unit->uses[i];
     use->symbol = cxx_unit_removed(unit, use->name);
     use->judged = CXX_OWNER_OTHER;
-    ask = ask || (use->symbol && !(unit->tokens.list[use->token].flags & (CXX_INACTIVE | CXX_DIRECTIVE)));
+    ask = ask || (use->symbol && !(unit->tokens.list[use->token].flags & (CXX_INACTIVE | CXX_DIRECTIVE)) &&
+                  !is_settled(unit, use));
   }
   if (unit->c_source)
     return; /* C cannot call a C++ function: all of these are somebody else's */
