@@ -135,6 +135,7 @@ void surface_binary(struct surface *surface, const char *path, int fd, uint64_t 
         add_symbol(surface, path,
                    arena_copy(&surface->arena, object->exported[i].name, strlen(object->exported[i].name)));
   }
+  audit_object_free(object);
   audit_list_free(&list);
   audit_names_free(names);
 }

@@ -119,7 +119,7 @@ static bool next_block(struct unpacking *run, const void **block, size_t *size, 
   int status;
   do
     status = archive_read_data_block(run->archive, block, size, offset);
-  while (status == ARCHIVE_RETRY);
+  while (status == ARCHIVE_RETRY || (status == ARCHIVE_OK && *size == 0)); /* an empty block may be NULL */
   if (status == ARCHIVE_EOF)
     return false;
   const char *why = archive_error_string(run->archive);
