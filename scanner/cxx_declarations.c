@@ -257,7 +257,9 @@ void cxx_add_reference(struct cxx_unit *unit, const struct items *s, int at) {
   }
   if (arguments)
     next = close + 1;
-  cxx_add_use(unit, s, at, next < s->count && is(s->list[next], '(') ? CXX_ROLE_CALL : CXX_ROLE_REFERENCE, NULL);
+  bool open = next < s->count && is(s->list[next], '(');
+  bool typed = open && at > 0 && type_keyword(s->list[at - 1]); /* "void name(", in broken text: no call for sure */
+  cxx_add_use(unit, s, at, typed ? CXX_ROLE_DECLARATION : open ? CXX_ROLE_CALL : CXX_ROLE_REFERENCE, NULL);
 }
 
 void cxx_add_other(struct cxx_unit *unit, struct cxx_scope *scope, const struct items *s, int at) {

@@ -200,6 +200,16 @@ bool cxx_extern_c(const struct items *s, int at) {
          reads(s->list[at + 1], "\"C\"");
 }
 
+/* A word that stands in functions only: braces are missing above. */
+static bool starts_statement(const struct cxx_item *item) {
+  static const uint16_t words[] = {KW_return, KW_throw, KW_co_return, KW_goto,   KW_case,  KW_do,
+                                   KW_else,   KW_if,    KW_while,     KW_switch, KW_delete};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (keyword(item, words[i]))
+      return true;
+  return false;
+}
+
 /* A function's declaration or the head of its definition. Parameters are declared in `body` when there is one. */
 static void function_statement(struct cxx_unit *unit, struct cxx_scope *scope, struct cxx_scope *body,
                                const struct items *s, int start, const struct declarator *d, bool is_template) {
@@ -215,7 +225,7 @@ static void function_statement(struct cxx_unit *unit, struct cxx_scope *scope, s
     int at = d->name;
     if (is_template && at + 1 < s->count && is(s->list[at + 1], '<')) {
       cxx_add_use(unit, s, at, CXX_ROLE_INSTANTIATION, NULL); /* a specialisation, which declares nothing new */
-    } else if (d->first == start) {
+    } else if (d->first == start || starts_statement(s->list[start])) {
       cxx_add_reference(unit, s, at); /* no type in front: a macro or broken text */
     } else if (is(s->list[d->first], CXX_SCOPE) || d->first == at) {
       struct cxx_scope *target = is(s->list[d->first], CXX_SCOPE) ? unit->global

@@ -70,7 +70,7 @@ static void evidence(void) {
   UNIT_STRINGS(find_in("a.cc", WHEEL CALL), "a.cc:2 dsv3_router_gemm rewrite ast\n");
   UNIT_STRINGS(find_in("a.cc", WHEEL "void f(X& o) { dsv3_router_gemm(o, y::z(o), o); }\n"),
                "a.cc:2 dsv3_router_gemm rewrite lexical\n");
-  UNIT_STRINGS(find_in("a.cc", WHEEL "#if 0\n" CALL "#endif\n"), "a.cc:3 dsv3_router_gemm report lexical\n");
+  UNIT_STRINGS(find_in("a.cc", WHEEL "#if 0\n" CALL "#endif\n"), "a.cc:3 dsv3_router_gemm report ast\n");
 }
 
 /* The catalog's id is reported, whatever the C++ function or the operator is called. */
@@ -86,6 +86,15 @@ static void alive(void) {
   UNIT_STRINGS(find("0.4.4", texts), "");
   UNIT_STRINGS(find("0.4.5", texts), "a.cc:3 dsv3_router_gemm rewrite ast\na.cc:4 dsv3_router_gemm report string\n"
                                      "a.cc:2 dsv3_router_gemm mention text\n");
+}
+
+/* With a brace too many above, statements stand outside of functions: none of them declares another function. */
+static void broken_braces(void) {
+  UNIT_STRINGS(find_in("a.cc", WHEEL "void f(at::Tensor& o) {\n}\n  return::dsv3_router_gemm(o, o, o);\n}\n"
+                                     "auto x = (dsv3_router_gemm(y(), y(), y()), 0);\n"),
+               "a.cc:4 dsv3_router_gemm rewrite lexical\na.cc:6 dsv3_router_gemm rewrite ast\n");
+  UNIT_STRINGS(find_in("a.cc", WHEEL "void g(X a, Y(b);\nvoid dsv3_router_gemm(float* a, Z b, Z c);\n"),
+               "a.cc:3 dsv3_router_gemm report ast\n");
 }
 
 /* Of two headers of one name the nearer one is meant; "../" and folders in the include are followed. */
@@ -253,6 +262,7 @@ static const struct unit_test tests[] = {
     {"macro_bombs", macro_bombs},
     {"foreign_files", foreign_files},
     {"circular_scopes", circular_scopes},
+    {"broken_braces", broken_braces},
     {"every_prefix", every_prefix},
 };
 
