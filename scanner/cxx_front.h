@@ -38,6 +38,7 @@ struct cxx_name {
   const char *word;
   uint32_t length;
   bool is_template;
+  bool removed;                          /* on any platform */
   const struct catalog_symbol **symbols; /* with this name; more than one when a name left twice */
   unsigned symbols_count;
 };
@@ -61,6 +62,8 @@ const struct cxx_name *cxx_index_name(const struct scan *scan, int name);
 const struct cxx_signature *cxx_index_signature(const struct scan *scan, const struct catalog_symbol *symbol);
 /* Does any file of the tree define a function-like macro of that name? */
 bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length);
+/* May a use of that name be one of a function-like macro of the tree that pastes tokens, or uses macros that may? */
+bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t length);
 /* Does any file of the tree define a macro with that catalog name? */
 bool cxx_index_renames(const struct scan *scan, int name);
 /* Does the tree define another function of that name, which a call with arguments of unknown types may find? */
@@ -69,6 +72,11 @@ bool cxx_index_elsewhere(const struct scan *scan, int name);
  * new bytes is lexed into *own, which the caller frees in any case. */
 const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,
                                           struct cxx_tokens *own);
+/* The same, but only what begins before byte `size` need be there; what was not lexed yet goes into *own. */
+const struct cxx_tokens *cxx_index_first_tokens(const struct scan *scan, const struct source_file *file, size_t size,
+                                                struct cxx_tokens *own);
+/* The unit that the index read of this file, now the caller's; NULL: none. */
+struct cxx_unit *cxx_index_take_unit(const struct scan *scan, const struct source_file *file);
 /* The header of the tree that an include in `from` means, or NULL. */
 const struct source_file *cxx_index_header(const struct scan *scan, const struct source_file *from, const uint8_t *text,
                                            size_t length);
@@ -210,6 +218,7 @@ struct cxx_unit {
   struct cxx_part *parts;            /* [0] is the file itself */
   uint32_t root_part;                /* what libclang starts with, */
   uint32_t first_forced, end_forced; /* after these: the macros of the command line, its forced headers */
+  bool alone;                        /* what it includes is not read */
   bool reached;                      /* the file was read */
   bool nested;                       /* it is included inside of a namespace, class or function */
   uint32_t parts_count, parts_capacity;
@@ -243,9 +252,10 @@ struct cxx_unit {
 
 /* cxx_unit.c: read the file and what it includes; afterwards tokens, directives, parts, uses and strings are there.
  * root: read this file instead, which includes the file directly or through others, so that the file is seen where it
- * is included; unit->reached says whether it was. NULL: the file alone. config: the command line, or NULL. */
+ * is included; unit->reached says whether it was. NULL: the file itself. config: the command line, or NULL. alone:
+ * without what it includes. */
 void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
-                   const struct source_file *root, const struct cxx_config *config);
+                   const struct source_file *root, const struct cxx_config *config, bool alone);
 void cxx_unit_free(struct cxx_unit *unit);
 /* The catalog symbol of a name that is gone on the unit's platform, or NULL while it lives. */
 const struct catalog_symbol *cxx_unit_removed(const struct cxx_unit *unit, int name);
@@ -283,6 +293,8 @@ void cxx_scopes_leftover(struct cxx_unit *unit, uint32_t token, int name);
 /* cxx_context.c: read a file alone, or, when that does not tell whose its names are, where it is included. */
 void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
                    const struct cxx_config *config);
+/* For the analysis, after the index is complete; to be freed. */
+struct cxx_unit *cxx_unit_new(const struct scan *scan, const struct source_file *file);
 
 /* cxx_limits.c: looks at one text of the unit; sets unit->too_much. */
 void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define BUCKETS 4096
+/* Bytes of units that are kept; what is in memory for them is a few times that. */
+#define MOST_KEPT ((size_t)4 << 20)
 
 /* A set of words, or a map of words to numbers. */
 struct entry {
@@ -36,7 +38,9 @@ struct cxx_index {
   struct cxx_database *database;
   struct cxx_readers readers;
   _Atomic(struct cxx_tokens *) *tokens; /* one a file of the scan: what was lexed already */
-  size_t tokens_count;
+  struct cxx_unit **units;              /* one a file: read for its definitions, kept for its analysis */
+  size_t units_size;                    /* of their texts */
+  size_t files_count;
 };
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
@@ -58,7 +62,8 @@ static struct entry *add(struct cxx_index *index, struct table *table, const voi
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static void add_name(struct cxx_index *index, const char *word, bool is_template, const struct catalog_symbol *symbol) {
+static void add_name(struct cxx_index *index, const char *kernel, const char *word, bool is_template,
+                     const struct catalog_symbol *symbol) {
   if (!*word)
     return;
   const struct entry *known = find(&index->words, (const uint8_t *)word, strlen(word));
@@ -74,6 +79,10 @@ static void add_name(struct cxx_index *index, const char *word, bool is_template
     symbols[i] = name->symbols[i];
   symbols[name->symbols_count++] = symbol;
   name->symbols = symbols;
+  for (int platform = CATALOG_CUDA; platform <= CATALOG_CPU; platform++)
+    name->removed =
+        name->removed || catalog_is_removed(symbol, name->is_template ? CATALOG_LAYER_SOURCES : CATALOG_LAYER_CXX,
+                                            (enum catalog_platform)platform, kernel);
 }
 
 static void build_names(struct scan *scan) {
@@ -86,9 +95,9 @@ static void build_names(struct scan *scan) {
   index->signatures = arena_alloc(&index->arena, catalog->symbols_count * sizeof *index->signatures);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
-    add_name(index, symbol->cxx.name, false, symbol);
+    add_name(index, scan->options.kernel, symbol->cxx.name, false, symbol);
     for (unsigned k = 0; k < symbol->cxx.templates_count; k++)
-      add_name(index, symbol->cxx.templates[k], true, symbol);
+      add_name(index, scan->options.kernel, symbol->cxx.templates[k], true, symbol);
   }
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
   *unit = (struct cxx_unit){.scan = scan};
@@ -132,6 +141,25 @@ const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct 
   cxx_tokens_free(tokens); /* another worker was faster */
   free(tokens);
   return known;
+}
+
+const struct cxx_tokens *cxx_index_first_tokens(const struct scan *scan, const struct source_file *file, size_t size,
+                                                struct cxx_tokens *own) {
+  *own = (struct cxx_tokens){0};
+  const struct cxx_tokens *known =
+      file->bytes == file->first_bytes ? atomic_load(&scan->cxx_index->tokens[file - scan->files]) : NULL;
+  if (known)
+    return known;
+  cxx_lex(own, file->bytes, size);
+  return own;
+}
+
+struct cxx_unit *cxx_index_take_unit(const struct scan *scan, const struct source_file *file) {
+  struct cxx_unit **slot = &scan->cxx_index->units[file - scan->files], *unit = *slot;
+  if (file->bytes != file->first_bytes)
+    return NULL;
+  *slot = NULL;
+  return unit;
 }
 
 /* --- stand-in headers ----------------------------------------------------------------------------------------------
@@ -312,10 +340,12 @@ static bool may_define(const struct table *wanted, const struct source_file *fil
   const uint8_t *at = file->bytes, *end = file->bytes + file->size;
   while ((at = memmem(at, (size_t)(end - at), "define", 6)) != NULL) {
     const uint8_t *name = at += 6;
-    if (name == end || !blank_byte(*name))
+    if (name == end || !(blank_byte(*name) || *name == '\\' || *name == '/'))
       continue;
     while (name < end && blank_byte(*name))
       name++;
+    if (name < end && (*name == '\\' || *name == '/'))
+      return true; /* the name comes behind a comment or on the next line */
     const uint8_t *close = name;
     while (close < end && name_byte(*close))
       close++;
@@ -333,26 +363,6 @@ static bool is_word(const struct cxx_tokens *tokens, uint32_t at) {
   return at < tokens->count && tokens->list[at].kind == CXX_WORD;
 }
 
-static void add_macros(struct scan *scan, const struct table *wanted, const struct source_file *file) {
-  struct cxx_index *index = scan->cxx_index;
-  struct cxx_tokens own;
-  const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
-  for (uint32_t i = 0; i + 3 < tokens->count; i++) {
-    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) ||
-        !cxx_token_is(tokens, &tokens->list[i + 1], "define") || !is_word(tokens, i + 2) ||
-        !is_punct(tokens, i + 3, '(') || tokens->list[i + 3].start != tokens->list[i + 2].end)
-      continue;
-    const uint8_t *name = file->bytes + tokens->list[i + 2].start;
-    size_t length = tokens->list[i + 2].end - tokens->list[i + 2].start;
-    if (find(wanted, name, length) && !find(&index->macros, name, length))
-      add(index, &index->macros, name, length, 0);
-  }
-  cxx_tokens_free(&own);
-}
-
-/* --- what the files with a hit say ---------------------------------------------------------------------------------
- */
-
 /* The token that closes the parenthesis or brace at `at`, or the last one. */
 static uint32_t matching(const struct cxx_tokens *tokens, uint32_t at) {
   int depth = 0;
@@ -364,6 +374,38 @@ static uint32_t matching(const struct cxx_tokens *tokens, uint32_t at) {
   }
   return at;
 }
+
+/* Does a macro's body, from its first token on, paste tokens, or use a function-like macro, which may? */
+static bool may_paste(const struct cxx_tokens *tokens, uint32_t at) {
+  for (; at < tokens->count && tokens->list[at].kind != CXX_NEWLINE; at++)
+    if (is_punct(tokens, at, CXX_PASTE) || (is_word(tokens, at) && is_punct(tokens, at + 1, '(')))
+      return true;
+  return false;
+}
+
+static void add_macros(struct scan *scan, const struct table *wanted, const struct source_file *file) {
+  struct cxx_index *index = scan->cxx_index;
+  struct cxx_tokens own;
+  const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
+  for (uint32_t i = 0; i + 3 < tokens->count; i++) {
+    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) ||
+        !cxx_token_is(tokens, &tokens->list[i + 1], "define") || !is_word(tokens, i + 2) ||
+        !is_punct(tokens, i + 3, '(') || tokens->list[i + 3].start != tokens->list[i + 2].end)
+      continue;
+    const uint8_t *name = file->bytes + tokens->list[i + 2].start;
+    size_t length = tokens->list[i + 2].end - tokens->list[i + 2].start;
+    if (!find(wanted, name, length))
+      continue;
+    struct entry *known = find(&index->macros, name, length);
+    if (!known)
+      known = add(index, &index->macros, name, length, 0);
+    known->value |= may_paste(tokens, matching(tokens, i + 3) + 1);
+  }
+  cxx_tokens_free(&own);
+}
+
+/* --- what the files with a hit say ---------------------------------------------------------------------------------
+ */
 
 /* In TORCH_LIBRARY...(sgl_kernel, m) { f(m); } f is a registrar of the library's operators. */
 static void add_registrars(struct scan *scan, const struct cxx_tokens *tokens) {
@@ -457,7 +499,8 @@ static void add_definitions(struct scan *scan, const struct source_file *file) {
     cxx_scopes_elsewhere(unit, scan->cxx_index->elsewhere);
   bool found = false;
   for (uint32_t i = 0; i < unit->uses_count; i++)
-    found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED);
+    found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED &&
+                      cxx_index_name(scan, unit->uses[i].name)->removed);
   if (found && !unit->c_source)
     cxx_ast_resolve(unit);
   for (uint32_t i = 0; i < unit->uses_count && found && !unit->c_source; i++) {
@@ -468,6 +511,12 @@ static void add_definitions(struct scan *scan, const struct source_file *file) {
     const struct cxx_name *name = cxx_index_name(scan, use->name);
     for (unsigned k = 0; k < name->symbols_count && !name->is_template; k++)
       scan->cxx_index->defined[name->symbols[k] - scan->catalog->symbols] = true;
+  }
+  struct cxx_index *index = scan->cxx_index;
+  if (!found && index->units_size + unit->parts_size <= MOST_KEPT) {
+    index->units[file - scan->files] = unit;
+    index->units_size += unit->parts_size;
+    return;
   }
   cxx_unit_free(unit);
   free(unit);
@@ -492,10 +541,13 @@ void cxx_index_build(struct scan *scan, unsigned threads) {
   index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
   index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
   build_stand_ins(scan);
-  index->tokens_count = scan->files_count;
+  index->files_count = scan->files_count;
+  index->units = scan_alloc(NULL, scan->files_count * sizeof *index->units);
   index->tokens = scan_alloc(NULL, scan->files_count * sizeof *index->tokens);
   for (size_t i = 0; i < scan->files_count; i++)
     atomic_init(&index->tokens[i], NULL);
+  for (size_t i = 0; i < scan->files_count; i++)
+    index->units[i] = NULL;
   crew_run(lex_hit, scan, scan->files_count, threads);
   bool *candidates = scan_alloc(NULL, scan->files_count);
   memset(candidates, 0, scan->files_count);
@@ -511,8 +563,7 @@ void cxx_index_build(struct scan *scan, unsigned threads) {
     for (uint32_t k = 0; k + 1 < tokens->count; k++) {
       const uint8_t *word = file->bytes + tokens->list[k].start;
       size_t length = tokens->list[k].end - tokens->list[k].start;
-      if (is_word(tokens, k) && tokens->list[k].code == KW_NONE && is_punct(tokens, k + 1, '(') &&
-          !find(wanted, word, length))
+      if (is_word(tokens, k) && is_punct(tokens, k + 1, '(') && !find(wanted, word, length))
         add(index, wanted, word, length, 0);
     }
     add_registrars(scan, tokens);
@@ -541,13 +592,17 @@ void cxx_index_free(struct scan *scan) {
   struct cxx_index *index = scan->cxx_index;
   cxx_database_free(index->database);
   cxx_ast_close(&index->readers);
-  for (size_t i = 0; i < index->tokens_count; i++) {
+  for (size_t i = 0; i < index->files_count; i++) {
     struct cxx_tokens *tokens = atomic_load(&index->tokens[i]);
     if (tokens)
       cxx_tokens_free(tokens);
     free(tokens);
+    if (index->units[i])
+      cxx_unit_free(index->units[i]);
+    free(index->units[i]);
   }
   free(index->tokens);
+  free(index->units);
   free(index->wheel_header);
   free(index->jit_header);
   arena_free(&index->arena);
@@ -565,6 +620,11 @@ const struct cxx_database *cxx_index_database(const struct scan *scan) {
 
 bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {
   return find(&scan->cxx_index->macros, text, length) != NULL;
+}
+
+bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t length) {
+  const struct entry *entry = find(&scan->cxx_index->macros, text, length);
+  return entry && entry->value != 0;
 }
 
 bool cxx_index_renames(const struct scan *scan, int name) {

@@ -3,6 +3,7 @@
 
 #include "scanner/scanner.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,25 +62,47 @@ bool cxx_keyword_is_expression(unsigned keyword) {
   return keyword_classes[keyword] == KEYWORD_EXPRESSION;
 }
 
+#define KEYWORDS (sizeof keywords / sizeof *keywords)
+#define KEYWORD_BUCKETS 256
+
+/* Keywords by first letter and length, each list in the order of the table; 0 ends it. */
+static uint16_t keyword_first[KEYWORD_BUCKETS], keyword_next[KEYWORDS];
+static pthread_once_t keywords_once = PTHREAD_ONCE_INIT;
+
+static size_t keyword_bucket(uint8_t first, size_t length) {
+  return (first * 17u + length) % KEYWORD_BUCKETS;
+}
+
+static void index_keywords(void) {
+  for (size_t i = KEYWORDS; i-- > 1;) {
+    uint16_t *bucket = &keyword_first[keyword_bucket((uint8_t)keywords[i].text[0], keywords[i].length)];
+    keyword_next[i] = *bucket;
+    *bucket = (uint16_t)i;
+  }
+}
+
 static uint16_t find_keyword(const uint8_t *text, size_t length) {
   if (length < 2 || length > 16 || text[0] < '_' || text[0] > 'w')
     return KW_NONE;
-  for (size_t i = 1; i < sizeof keywords / sizeof *keywords; i++)
-    if (keywords[i].length == length && keywords[i].text[0] == (char)text[0] &&
-        memcmp(keywords[i].text, text, length) == 0)
-      return (uint16_t)i;
-  return KW_NONE;
+  uint16_t i = keyword_first[keyword_bucket(text[0], length)];
+  while (i && (keywords[i].length != length || memcmp(keywords[i].text, text, length) != 0))
+    i = keyword_next[i];
+  return i;
 }
 
 /* --- characters ----------------------------------------------------------------------------------------------------
  */
+
+static bool blank_byte(uint8_t c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
 
 /* Length of a line continuation at `at`: a backslash, blanks (compilers accept them), a line break. 0: none. */
 static size_t splice(const struct lexer *l, size_t at) {
   if (at >= l->size || l->bytes[at] != '\\')
     return 0;
   size_t end = at + 1;
-  while (end < l->size && (l->bytes[end] == ' ' || l->bytes[end] == '\t' || l->bytes[end] == '\r'))
+  while (end < l->size && blank_byte(l->bytes[end]))
     end++;
   return end < l->size && l->bytes[end] == '\n' ? end + 1 - at : 0;
 }
@@ -121,14 +144,13 @@ static void add_comment(struct lexer *l, size_t start, size_t end) {
 
 static void line_comment(struct lexer *l) {
   size_t start = l->at;
-  for (;;) {
-    size_t length = splice(l, l->at);
-    if (length)
-      l->at += length;
-    else if (l->at >= l->size || l->bytes[l->at] == '\n')
-      break;
-    else
-      l->at++;
+  for (bool spliced = true; spliced;) {
+    const uint8_t *newline = l->at < l->size ? memchr(l->bytes + l->at, '\n', l->size - l->at) : NULL;
+    size_t end = newline ? (size_t)(newline - l->bytes) : l->size, back = end;
+    while (back > l->at && blank_byte(l->bytes[back - 1]))
+      back--;
+    spliced = newline && back > l->at && l->bytes[back - 1] == '\\';
+    l->at = spliced ? end + 1 : end;
   }
   add_comment(l, start, l->at);
 }
@@ -352,8 +374,11 @@ static void punctuation(struct lexer *l) {
   }
   unsigned code = c;
   end = start + 1;
+  uint8_t next = end < l->size ? l->bytes[end] : ' ';
+  bool single = c == '(' || c == ')' || c == ';' || c == ',' || next == ' ' || next == '\n' || word_byte(next);
   /* "<::" is "<" and "::", unless ":" or ">" follows. */
-  if (!(stands(l, start, "<::") && !stands(l, start, "<:::") && !stands(l, start, "<::>"))) {
+  bool scope = c == '<' && stands(l, start, "<::") && !stands(l, start, "<:::") && !stands(l, start, "<::>");
+  if (!single && !scope) {
     for (size_t i = 0; i < sizeof puncts / sizeof *puncts; i++) {
       if (puncts[i].text[0] != (char)c)
         continue;
@@ -464,6 +489,7 @@ static void next_token(struct lexer *l) {
 }
 
 void cxx_lex(struct cxx_tokens *tokens, const uint8_t *bytes, size_t size) {
+  pthread_once(&keywords_once, index_keywords);
   if (size > CXX_LARGEST)
     size = CXX_LARGEST;
   *tokens = (struct cxx_tokens){.bytes = bytes, .size = size};
@@ -478,6 +504,10 @@ void cxx_lex(struct cxx_tokens *tokens, const uint8_t *bytes, size_t size) {
       l->at = conflict;
     }
     physical_start = false;
+    if (l->at < size && bytes[l->at] == ' ') {
+      l->at++;
+      continue;
+    }
     size_t length = splice(l, l->at);
     if (length) {
       l->at += length;
@@ -499,6 +529,18 @@ void cxx_lex(struct cxx_tokens *tokens, const uint8_t *bytes, size_t size) {
   end_directive(l, size);
   if (!tokens->conflict)
     tokens->conflict = whole_conflict(bytes, size);
+}
+
+void cxx_tokens_copy(struct cxx_tokens *tokens, const struct cxx_tokens *from) {
+  *tokens = *from;
+  tokens->capacity = from->count;
+  tokens->comments_capacity = from->comments_count;
+  tokens->list = scan_alloc(NULL, from->count * sizeof *tokens->list);
+  tokens->comments = scan_alloc(NULL, from->comments_count * sizeof *tokens->comments);
+  if (from->count)
+    memcpy(tokens->list, from->list, from->count * sizeof *tokens->list);
+  if (from->comments_count)
+    memcpy(tokens->comments, from->comments, from->comments_count * sizeof *tokens->comments);
 }
 
 void cxx_tokens_free(struct cxx_tokens *tokens) {

@@ -101,6 +101,7 @@ struct cxx_tokens {
 
 /* The tokens refer to bytes, which have to stay. Texts above CXX_LARGEST are cut there. */
 void cxx_lex(struct cxx_tokens *tokens, const uint8_t *bytes, size_t size);
+void cxx_tokens_copy(struct cxx_tokens *tokens, const struct cxx_tokens *from);
 void cxx_tokens_free(struct cxx_tokens *tokens);
 
 /* Does the token read exactly like this (line continuations inside it do not count)? */

@@ -30,13 +30,12 @@ static struct cxx_string text_of(const struct cxx_tokens *tokens, uint32_t at) {
   return (struct cxx_string){tokens->bytes + token->start, token->end - token->start};
 }
 
-static const struct cxx_macro *pasting_macro(const struct cxx_unit *unit, const struct cxx_tokens *tokens,
-                                             uint32_t at) {
+static struct cxx_macro *pasting_macro(const struct cxx_unit *unit, const struct cxx_tokens *tokens, uint32_t at) {
   if (at >= tokens->count || tokens->list[at].kind != CXX_WORD || !is_punct(tokens, at + 1, '('))
     return NULL;
   struct cxx_string name = text_of(tokens, at);
-  const struct cxx_macro *macro = cxx_macro_find(&unit->macros, name.text, name.length);
-  return macro && macro->function_like ? macro : NULL;
+  struct cxx_macro *macro = cxx_macro_find(&unit->macros, name.text, name.length);
+  return macro && macro->function_like && !macro->plain ? macro : NULL;
 }
 
 /* What the word stands for inside of `macro`: its argument, or itself. */
@@ -89,13 +88,15 @@ static void found(const struct paster *paster, const char *text, size_t length) 
               "this macro puts the name %.*s together, which is gone; change it by hand", (int)length, text);
 }
 
-static void paste(struct paster *paster, const struct cxx_macro *macro, const struct arguments *given, unsigned depth) {
+static void paste(struct paster *paster, struct cxx_macro *macro, const struct arguments *given, unsigned depth) {
   struct cxx_tokens body;
   cxx_lex(&body, macro->body.text, macro->body.length);
   paster->read += body.count;
+  bool plain = true;
   for (uint32_t at = 0; at < body.count && paster->read < MOST_TOKENS; at++) {
-    const struct cxx_macro *inner = depth < DEEPEST ? pasting_macro(paster->unit, &body, at) : NULL;
-    if (inner && inner != macro) {
+    struct cxx_macro *inner = pasting_macro(paster->unit, &body, at);
+    plain = plain && !inner && !is_punct(&body, at + 1, CXX_PASTE);
+    if (inner && inner != macro && depth < DEEPEST) {
       struct arguments arguments;
       read_arguments(paster->unit, &body, at + 1, macro, given, &arguments);
       paste(paster, inner, &arguments, depth + 1);
@@ -116,13 +117,14 @@ static void paste(struct paster *paster, const struct cxx_macro *macro, const st
     }
     found(paster, text, length);
   }
+  macro->plain = plain && paster->read < MOST_TOKENS;
   cxx_tokens_free(&body);
 }
 
 void cxx_pasted_find(struct cxx_unit *unit) {
   struct paster paster = {.unit = unit};
   for (uint32_t at = 0; at < unit->tokens.count && !unit->c_source; at++) {
-    const struct cxx_macro *macro =
+    struct cxx_macro *macro =
         unit->tokens.list[at].flags & CXX_DIRECTIVE ? NULL : pasting_macro(unit, &unit->tokens, at);
     if (!macro)
       continue;

@@ -19,6 +19,7 @@ struct cxx_macro {
   uint16_t parameters_count;
   bool function_like, variadic, defined;
   uint8_t shapes;  /* cxx_unit.c */
+  bool plain;      /* cxx_pasted.c: it pastes nothing, nor does a macro that it uses */
   bool measured;   /* cxx_limits.c */
   double weight;   /* tokens of its own that a use becomes */
   double *repeats; /* how often each parameter comes out */

@@ -304,7 +304,7 @@ static uint32_t directive(struct walk *walk, uint32_t first) {
                        walk->tokens->list[name + 1].end - walk->tokens->list[name + 1].start);
   else if (kind == CXX_ONCE)
     unit->times[walk->file - unit->scan->files] = MOST_TIMES;
-  else if (header != CXX_NONE)
+  else if (header != CXX_NONE && !unit->alone)
     include(walk, first, header, last);
   return last;
 }
@@ -689,8 +689,8 @@ static void read_config(struct cxx_unit *unit) {
 }
 
 void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct source_file *file,
-                   const struct source_file *root, const struct cxx_config *config) {
-  *unit = (struct cxx_unit){.scan = scan, .file = file, .config = config};
+                   const struct source_file *root, const struct cxx_config *config, bool alone) {
+  *unit = (struct cxx_unit){.scan = scan, .file = file, .config = config, .alone = alone};
   const char *dot = strrchr(file->path, '.');
   unit->c_source = dot && strcmp(dot, ".c") == 0 && !(config && config->cxx);
   unit->platform = CATALOG_CUDA;
@@ -700,7 +700,12 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
   cxx_macros_predefine(&unit->macros, cuda);
   if (unit->c_source)
     cxx_macro_undefine(&unit->macros, (const uint8_t *)"__cplusplus", 11);
-  cxx_lex(&unit->tokens, file->bytes, file->size);
+  struct cxx_tokens own;
+  const struct cxx_tokens *known = cxx_index_tokens(scan, file, &own);
+  if (known == &own)
+    unit->tokens = own;
+  else
+    cxx_tokens_copy(&unit->tokens, known); /* the unit's get flags */
   unit->use_of = scan_alloc(NULL, unit->tokens.count * sizeof *unit->use_of);
   memset(unit->use_of, 0, unit->tokens.count * sizeof *unit->use_of);
   find_lines(unit);
@@ -712,7 +717,6 @@ void cxx_unit_read(struct cxx_unit *unit, const struct scan *scan, const struct 
   if (config)
     read_config(unit);
   if (root) {
-    struct cxx_tokens own;
     unit->root_part = add_part(unit, root, root->bytes, root->size, false);
     unit->times[root - scan->files] = MOST_TIMES;
     walk_part(unit, root, cxx_index_tokens(scan, root, &own), unit->root_part, false, 0);

@@ -219,8 +219,7 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
     result_coverage(result, COVERAGE_NONE, "larger than %zu MiB", CXX_LARGEST >> 20);
     return;
   }
-  struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
-  cxx_unit_open(unit, scan, file, NULL);
+  struct cxx_unit *unit = cxx_unit_new(scan, file);
   unit->result = result;
   read_ignores(unit);
   cxx_uses_judge(unit);
