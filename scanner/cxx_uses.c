@@ -116,10 +116,11 @@ static enum cxx_owner final_owner(struct cxx_unit *unit, struct cxx_use *use) {
 }
 
 /* Somebody else's, as far as the scopes say, and no declaration of the removed function is in view that libclang could
- * find behind the name. */
-static bool is_settled(const struct cxx_unit *unit, const struct cxx_use *use) {
+ * find behind the name. A name that also stands in a branch that is not compiled is not settled: the scopes read such
+ * branches too, and take what follows for one with them. */
+static bool is_settled(const struct cxx_unit *unit, const struct cxx_use *use, const bool *inactive) {
   bool removed, other;
-  if (use->owner != CXX_OWNER_OTHER)
+  if (use->owner != CXX_OWNER_OTHER || inactive[use->name])
     return false;
   cxx_scopes_declared(unit, use->name, &removed, &other);
   return other && !removed;
@@ -127,20 +128,24 @@ static bool is_settled(const struct cxx_unit *unit, const struct cxx_use *use) {
 
 void cxx_uses_judge(struct cxx_unit *unit) {
   bool ask = false;
+  int names = 0;
+  while (cxx_index_name(unit->scan, names))
+    names++;
+  bool *inactive = arena_alloc(&unit->arena, (size_t)names * sizeof *inactive);
+  for (uint32_t i = 0; i < unit->uses_count; i++)
+    if (unit->tokens.list[unit->uses[i].token].flags & CXX_INACTIVE)
+      inactive[unit->uses[i].name] = true;
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     struct cxx_use *use = &unit->uses[i];
     use->symbol = cxx_unit_removed(unit, use->name);
     use->judged = CXX_OWNER_OTHER;
     ask = ask || (use->symbol && !(unit->tokens.list[use->token].flags & (CXX_INACTIVE | CXX_DIRECTIVE)) &&
-                  !is_settled(unit, use));
+                  !is_settled(unit, use, inactive));
   }
   if (unit->c_source)
     return; /* C cannot call a C++ function: all of these are somebody else's */
   if (ask && !unit->tokens.conflict)
     cxx_ast_resolve(unit);
-  int names = 0;
-  while (cxx_index_name(unit->scan, names))
-    names++;
   unit->elsewhere = arena_alloc(&unit->arena, (size_t)names * sizeof *unit->elsewhere);
   cxx_scopes_elsewhere(unit, unit->elsewhere);
   unit->includable = cxx_edits_includable(unit);
