@@ -184,6 +184,61 @@ static void keep_unknown(struct explanation *explanation, const char *name, size
     explanation->unknown = scan_format("%.*s", (int)length, name);
 }
 
+/* Do the `length` bytes name the package, a module of it, or one of sglang that has gone? */
+static bool is_ours(const struct catalog *catalog, const char *module, size_t length) {
+  const char *package = catalog->library.package;
+  size_t size = strlen(package);
+  if (length >= size && memcmp(module, package, size) == 0 && (length == size || module[size] == '.'))
+    return true;
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    if (has_module(&catalog->symbols[i], module, length))
+      return true;
+  return false;
+}
+
+/* The module that a message says the name is missing from: "name 'x' from 'M'", "module 'M' has no attribute 'x'",
+ * "'_OpNamespace' 'M' object has no attribute 'x'". 0: it says none. */
+static size_t owner(const char *text, const char *at, const char *behind, const char **module) {
+  behind += quote(behind);
+  if (strncmp(behind, " from ", 6) == 0) {
+    *module = behind + 6 + quote(behind + 6);
+    return name_length(*module, SUBJECT_MODULE);
+  }
+  const char *end = at;
+  if (end - text >= 8 && strncmp(end - 8, " object ", 8) == 0)
+    end -= 7;
+  while (end > text && (end[-1] == ' ' || end[-1] == '\''))
+    end--;
+  const char *start = end;
+  while (start > text && (word_byte(start[-1]) || start[-1] == '.'))
+    start--;
+  bool stated = (start - text >= 8 && strncmp(start - 8, "module '", 8) == 0) ||
+                (start - text >= 16 && strncmp(start - 16, "'_OpNamespace' '", 16) == 0);
+  *module = start;
+  return stated ? (size_t)(end - start) : 0;
+}
+
+/* A module in the package that has names which never left is there still. */
+static bool is_alive_module(const struct catalog *catalog, const char *name, size_t length) {
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    for (unsigned k = 0; k < catalog->symbols[i].python_count; k++)
+      if (catalog->symbols[i].status == CATALOG_PLANNED && memchr(name, '.', length) &&
+          is(catalog->symbols[i].python[k].module, name, length))
+        return true;
+  return false;
+}
+
+static bool is_planned(const struct catalog *catalog, enum subject subject, const char *name, size_t length) {
+  bool planned = false;
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    if (matches(&catalog->symbols[i], subject, name, length)) {
+      if (catalog->symbols[i].status != CATALOG_PLANNED)
+        return false;
+      planned = true;
+    }
+  return planned;
+}
+
 static void read_messages(const struct catalog *catalog, const char *text, struct explanation *explanation) {
   for (const char *at = text; *at; at++) {
     const struct message *message = NULL;
@@ -203,12 +258,21 @@ static void read_messages(const struct catalog *catalog, const char *text, struc
     size_t length = name_length(name, subject);
     while (length && strchr(".:", name[length - 1])) /* the end of the sentence */
       length--;
-    if (add_all(explanation, catalog, subject, name, length, message->cause))
+    const char *module;
+    size_t module_length = subject == SUBJECT_PYTHON ? owner(text, at, name + length, &module) : 0;
+    if (module_length && !is_ours(catalog, module, module_length)) {
+      if (!explanation->unknown)
+        explanation->unknown = scan_format("%.*s.%.*s", (int)module_length, module, (int)length, name);
+    } else if (subject == SUBJECT_MODULE ? is_alive_module(catalog, name, length)
+                                         : is_planned(catalog, subject, name, length)) {
+      explain_alive(explanation, name, length);
+    } else if (add_all(explanation, catalog, subject, name, length, message->cause)) {
       at = name + length - 1;
-    else
+    } else {
       keep_unknown(explanation, name, length);
-    if (strncmp(message->before, "undefined ", 10) == 0)
-      explain_symbol(explanation, name, length);
+      if (strncmp(message->before, "undefined symbol", 16) == 0)
+        explain_symbol(explanation, name, length);
+    }
   }
 }
 
@@ -230,7 +294,7 @@ static void read_names(const struct catalog *catalog, const char *text, struct e
     if (word && !add_all(explanation, catalog, SUBJECT_WORD, at, word, NULL)) {
       if (word > 2 && memcmp(at, "_Z", 2) == 0)
         explain_symbol(explanation, at, word);
-      if (memchr(at, '_', word))
+      else if (memchr(at, '_', word))
         keep_unknown(explanation, at, word);
     }
     at += word ? word : 1;
@@ -241,7 +305,7 @@ void explain(const struct catalog *catalog, const char *text, struct explanation
   *explanation = (struct explanation){0};
   explain_faults(catalog, text, explanation);
   read_messages(catalog, text, explanation);
-  if (explanation->count == 0 && explanation->faults_count == 0)
+  if (explanation->count == 0 && explanation->faults_count == 0 && !explanation->unknown)
     read_names(catalog, text, explanation);
   explain_drop_consequences(explanation);
   if (!explanation->unknown && explanation->count == 0) {

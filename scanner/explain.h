@@ -48,6 +48,8 @@ size_t explain_near(const struct catalog *catalog, const char *word, const struc
  * may be torch's. When all is read, what follows from another fault is dropped. */
 void explain_faults(const struct catalog *catalog, const char *text, struct explanation *explanation);
 void explain_symbol(struct explanation *explanation, const char *name, size_t length);
+/* A name or module that is said to be missing, although it never left. */
+void explain_alive(struct explanation *explanation, const char *name, size_t length);
 void explain_drop_consequences(struct explanation *explanation);
 
 /* On standard output. */

@@ -1,7 +1,7 @@
 /* Messages that are about no name of the catalog: of the loader, of Python, of torch, CUDA and compilers, as they come
  * when the kernel package does not fit what is around it. One table; the rows follow public bug reports. */
+#include "scanner/audit.h"
 #include "scanner/explain.h"
-#include "scanner/scanner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,15 @@
 #define CONTAINER_BASE                                                                                                 \
   "use a base image or distribution that is as new, or a wheel for an older one (its manylinux tag says the glibc)."
 
+#define NO_CODE_CAUSE "The library has neither machine code nor PTX for the architecture of this GPU."
+#define NO_CODE_REMEDY                                                                                                 \
+  "install the wheel that has it (sgl-migrate audit FILE lists what a library has), or use the JIT kernels, which "    \
+  "are "                                                                                                               \
+  "compiled for the GPU that is there."
+#define CAPTURE_CAUSE "Something in the captured code allocates, synchronizes, or loads a kernel for the first time."
+#define CAPTURE_REMEDY                                                                                                 \
+  "call each operator once before the capture (sgl-jit warm fills the cache, one call loads the kernel)."
+
 enum where { ALONE, WORD_BEFORE, WORD_AFTER };
 
 /* What is in a message, and where the word is that decides: before the mark, or behind it. {} in a text is that word.
@@ -28,7 +37,7 @@ static const struct row {
 } rows[] = {
 /* libraries that the loader does not find */
 #define NOT_FOUND(library, cause, remedy)                                                                              \
-  { WORD_BEFORE, ": cannot open shared object file", library, "a library that is not found", cause, remedy, false }
+  { WORD_BEFORE, "cannot open", library, "a library that is not found", cause, remedy, false }
     NOT_FOUND("libnvrtc-builtins", "NVRTC was found without {}, its other half, which must have the same version.",
               "take both from one package: nvidia-cuda-nvrtc-cu12 for CUDA 12, nvidia-cuda-nvrtc for CUDA 13."),
     NOT_FOUND("libnvrtc", "{} is the run-time compiler of one CUDA release; the machine has that of another, or none.",
@@ -57,31 +66,34 @@ static const struct row {
               "install the kernel package of this platform."),
     NOT_FOUND("libmusa", "{} is of MUSA: the installed package was made for Moore Threads GPUs.",
               "install the kernel package of this platform."),
-    NOT_FOUND("",
-              "The loader does not find {} in the RUNPATH of the library that needs it, in LD_LIBRARY_PATH or in "
-              "the folders of the system.",
-              "install the package that has it; readelf -d and ldd of the library that needs it say which others are "
-              "missing."),
+    {WORD_AFTER, "failed to open ", "libnvrtc-builtins", "a library that is not found",
+     "NVRTC was found without {}, its other half, which must have the same version.",
+     "take both from one package: nvidia-cuda-nvrtc-cu12 for CUDA 12, nvidia-cuda-nvrtc for CUDA 13.", false},
+    {WORD_BEFORE, "cannot open shared object file", "", "a library that is not found",
+     "The loader does not find {} in the RUNPATH of the library that needs it, in LD_LIBRARY_PATH or in the folders of "
+     "the system.",
+     "install the package that has it; sgl-migrate audit of the library that needs it says which others are missing.",
+     false},
     /* files that are no library for this machine */
-    {WORD_BEFORE, ": file too short", "", "a broken library", "{} is cut off: an interrupted download or a full disk.",
+    {WORD_BEFORE, "file too short", "", "a broken library", "{} is cut off: an interrupted download or a full disk.",
      BROKEN_FILE, false},
-    {WORD_BEFORE, ": invalid ELF header", "", "a broken library",
+    {WORD_BEFORE, "invalid ELF header", "", "a broken library",
      "{} is no library: often a pointer file of Git LFS, or a broken download.", BROKEN_FILE, false},
-    {WORD_BEFORE, ": wrong ELF class", "", "a library of another machine", "{} is for another word size.",
+    {WORD_BEFORE, "wrong ELF class", "", "a library of another machine", "{} is for another word size.",
      "install the wheel of this machine (uname -m).", false},
-    {WORD_BEFORE, ": cannot allocate memory in static TLS block", "", "no room for a library that is loaded late",
+    {WORD_BEFORE, "cannot allocate memory in static TLS block", "", "no room for a library that is loaded late",
      "{} has thread-local variables that must be there from the start.",
      "import the package earlier, or name the library in LD_PRELOAD.", false},
     /* versions of the system's libraries */
-    {WORD_AFTER, "version `", "GLIBCXX_", "an older system than the library's",
+    {WORD_AFTER, "version ", "GLIBCXX_", "an older system than the library's",
      "The library was compiled with a newer GCC: the libstdc++ that the process has lacks {}.",
      "upgrade libstdc++ (apt install libstdc++6 from a newer release, or conda install libstdcxx-ng): an environment "
      "often brings an older one that comes first. " CONTAINER_BASE,
      false},
-    {WORD_AFTER, "version `", "CXXABI_", "an older system than the library's",
+    {WORD_AFTER, "version ", "CXXABI_", "an older system than the library's",
      "The library was compiled with a newer GCC: the libstdc++ that the process has lacks {}.",
      "upgrade libstdc++ as for GLIBCXX. " CONTAINER_BASE, false},
-    {WORD_AFTER, "version `", "GLIBC_", "an older system than the library's",
+    {WORD_AFTER, "version ", "GLIBC_", "an older system than the library's",
      "The library was linked on a newer distribution: the glibc of this one lacks {}.",
      "glibc cannot be exchanged: " CONTAINER_BASE, false},
 /* symbols */
@@ -134,12 +146,9 @@ static const struct row {
      "The installed torch is a CPU build, often pulled in by another package.", "install torch from its CUDA index.",
      false},
     /* the driver and the GPU */
-    {ALONE, "no kernel image is available", "", "no code for this GPU",
-     "The library has neither machine code nor PTX for the architecture of this GPU.",
-     "install the wheel that has it (cuobjdump --list-elf FILE lists what a library has), or use the JIT kernels, "
-     "which "
-     "are compiled for the GPU that is there.",
-     false},
+    {ALONE, "no kernel image is available", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
+    {ALONE, "NoKernelImageForDevice", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
+    {ALONE, "NO_BINARY_FOR_GPU", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
     {ALONE, "unsupported toolchain", "", "an older driver", "The PTX was made by a newer CUDA than the driver knows.",
      "upgrade the driver, or use an NVRTC of the driver's CUDA release or an older one.", false},
     {ALONE, "driver version is insufficient", "", "an older driver",
@@ -147,12 +156,16 @@ static const struct row {
      "upgrade the driver, or install torch and the kernel package for an older CUDA release (nvidia-smi shows the "
      "newest one that the driver knows).",
      false},
-    {ALONE, "stream is capturing", "", "work that a CUDA graph cannot hold",
-     "Something in the captured code allocates, synchronizes, or loads a kernel for the first time.",
-     "call each operator once before the capture (sgl-jit warm fills the cache, one call loads the kernel).", false},
-    {ALONE, "StreamCapture", "", "work that a CUDA graph cannot hold",
-     "Something in the captured code allocates, synchronizes, or loads a kernel for the first time.",
-     "call each operator once before the capture (sgl-jit warm fills the cache, one call loads the kernel).", false},
+    {ALONE, "stream is capturing", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
+    {ALONE, "StreamCapture", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
+    {ALONE, "STREAM_CAPTURE", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
+    {ALONE, "Stale file handle", "", "a cache on a network file system",
+     "A file was replaced by another machine while this one had it open, as in a compile cache on NFS that many start "
+     "on.",
+     "put the cache on a local disk of each machine, or ship compiled kernels (sgl-jit pack).", false},
+    {ALONE, "(unknown location)", "", "a folder that is left of a package",
+     "Python has imported a folder without __init__.py: what is left of an uninstalled or broken package.",
+     "delete the folder and install the package again; sgl-migrate doctor names it.", false},
     /* compilers at run time */
     {ALONE, "nvcc: not found", "", "no compiler", "A JIT wants nvcc at run time, and the image has no CUDA toolkit.",
      "use a devel image, put nvcc into PATH, or use kernels that are compiled by NVRTC or beforehand.", false},
@@ -174,24 +187,29 @@ static const struct row {
 
 #define TORCH_TITLE "a symbol of torch"
 
-static const char *torch_cause(const char *name, size_t length) {
-  static const char *const parts[] = {"2at", "3c10", "5torch", "6caffe2", "at::", "c10::", "torch::", "caffe2::"};
-  bool torch = false;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    torch = torch || memmem(name, length, parts[i], strlen(parts[i])) != NULL;
-  if (!torch)
+/* Does the symbol itself belong to torch? Its parameters say nothing. */
+static bool is_torch(const char *name) {
+  static const char *const owners[] = {"at::", "c10::", "torch::", "caffe2::"};
+  for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+    if (strncmp(name, owners[i], strlen(owners[i])) == 0)
+      return true;
+  return audit_is_torch(name);
+}
+
+static const char *torch_cause(const char *name) {
+  int strings = audit_cxx_abi(name);
+  if (!is_torch(name))
     return NULL;
-  bool mangled = length > 2 && memcmp(name, "_Z", 2) == 0;
-  if (memmem(name, length, "__cxx11", 7))
+  if (strings > 0)
     return "{} belongs to torch, not to the kernel package, and has strings of the C++11 ABI: the library was compiled "
            "for a torch with that ABI (the wheels of PyPI have it since 2.7); the installed one has the old ABI, or is "
-           "of another "
-           "release.";
-  if (mangled &&
-      (memmem(name, length, "RKSs", 4) || memmem(name, length, "ESs", 3) || memcmp(name + length - 2, "Ss", 2) == 0))
+           "of "
+           "another release.";
+  if (strings < 0)
     return "{} belongs to torch, not to the kernel package, and has strings of the old C++ ABI: the library was "
            "compiled for a torch without the C++11 ABI (the wheels of PyPI had the old one up to 2.5, most of 2.6 "
-           "too); the installed one has the new ABI.";
+           "too); "
+           "the installed one has the new ABI.";
   return "{} belongs to torch, not to the kernel package: the library was built for another torch release.";
 }
 
@@ -227,6 +245,9 @@ static bool fits(const struct row *row, const char *text, const char *at, const 
     return false;
   const char *start = at, *end = at;
   if (row->where == WORD_BEFORE) {
+    while (start > text && strchr(": ", start[-1]))
+      start--;
+    end = start;
     while (start > text && !ends_word(start[-1]) && start[-1] != ':')
       start--;
   } else if (row->where == WORD_AFTER) {
@@ -250,9 +271,23 @@ static bool fits(const struct row *row, const char *text, const char *at, const 
 }
 
 void explain_symbol(struct explanation *explanation, const char *name, size_t length) {
-  const char *cause = torch_cause(name, length);
+  char *word = scan_format("%.*s", (int)length, name);
+  const char *cause = torch_cause(word);
   if (cause)
     add(explanation, TORCH_TITLE, cause, OTHER_TORCH, false, name, length);
+  else if (explanation->faults_count == 0)
+    add(explanation, "a symbol that nothing defines",
+        "{} is neither torch's nor a function of the catalog: the library that has it was not loaded, or is of another "
+        "release.",
+        "sgl-migrate audit of the library that needs it says where it was looked for.", false, name, length);
+  free(word);
+}
+
+void explain_alive(struct explanation *explanation, const char *name, size_t length) {
+  add(explanation, "a name that has not left",
+      "Every known release for CUDA has {}: what is installed is older, made for another platform, or broken.",
+      "sgl-migrate doctor says which distribution provides the package, and what of it is missing.", false, name,
+      length);
 }
 
 /* "No module named 'sgl_kernel'": no distribution at all. */

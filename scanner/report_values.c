@@ -65,10 +65,11 @@ char *report_removals(const struct catalog_symbol *symbol) {
   char *text = scan_format("%s", symbol->summary);
   for (unsigned i = 0; i < symbol->removals_count; i++) {
     const struct catalog_removal *removal = &symbol->removals[i];
-    char *line =
-        scan_format("%s (%s): last in %s%s%s.", report_layer(removal->layer), report_platform(removal->platform),
-                    removal->last_with, removal->first_without ? ", gone from " : "",
-                    removal->first_without ? removal->first_without : "");
+    const char *layer = report_layer(removal->layer), *platform = report_platform(removal->platform);
+    char *line = !*removal->last_with     ? scan_format("%s (%s): still there.", layer, platform)
+                 : removal->first_without ? scan_format("%s (%s): last in %s, gone from %s.", layer, platform,
+                                                        removal->last_with, removal->first_without)
+                                          : scan_format("%s (%s): last in %s.", layer, platform, removal->last_with);
     append_text(&text, line);
     free(line);
   }

@@ -90,7 +90,7 @@ FAULTS = (
     ("libcublasLt.so.12: cannot open shared object file: No such file or directory", "of one CUDA release", "torch.version.cuda"),
     ("libtorch_cuda.so: cannot open shared object file: No such file or directory", "CUDA builds only", "CUDA build of torch"),
     ("libc10.so: cannot open shared object file: No such file or directory", "torch's own", "import torch first"),
-    ("libfoo.so.3: cannot open shared object file: No such file or directory", "does not find libfoo.so.3 in the RUNPATH", "readelf -d"),
+    ("libfoo.so.3: cannot open shared object file: No such file or directory", "does not find libfoo.so.3 in the RUNPATH", "sgl-migrate audit"),
     ("ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /x/common_ops.abi3.so)", "lacks GLIBCXX_3.4.32.", "libstdc++"),
     ("/lib/libc.so.6: version `GLIBC_2.38' not found (required by a.so)", "lacks GLIBC_2.38.", "glibc cannot be exchanged"),
     ("a.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb", "strings of the old C++ ABI", "made for this torch"),
@@ -110,6 +110,17 @@ FAULTS = (
     ("/bin/sh: 1: nvcc: not found", "wants nvcc", "devel image"),
     ("/usr/bin/ld: cannot find -lcudart: No such file or directory", "pip's CUDA packages have lib", "LIBRARY_PATH"),
     ("math_functions.h(627): error: exception specification is incompatible with that of previous function \"rsqrt\" (declared at line 206)", "glibc 2.41", "toolkit"),
+    ("nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that libnvrtc-builtins.so.13.0 is installed correctly.", "without libnvrtc-builtins.so.13.0", "one package"),
+    ("/x/libnvrtc.so.12: version `libnvrtc.so.12' not found (required by /x/a.so)", "another CUDA release", "torch.version.cuda"),
+    ("libstdc++.so.6: version 'GLIBCXX_3.4.30' not found", "lacks GLIBCXX_3.4.30.", "libstdc++"),
+    ("libnvrtc.so.12 cannot open", "libnvrtc.so.12 is the run-time compiler", "torch.version.cuda"),
+    ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "loads a kernel for the first time", "before the capture"),
+    ("cudaErrorNoKernelImageForDevice", "neither machine code nor PTX", "JIT kernels"),
+    ("OSError: [Errno 116] Stale file handle: '/nfs/cache/x.so'", "NFS", "local disk"),
+    ("ImportError: cannot import name 'silu_and_mul_nope' from 'sgl_kernel' (unknown location)", "without __init__.py", "delete the folder"),
+    ("a.so: undefined symbol: _ZN4vllm8fast_mlaERKN2at6TensorE", "neither torch's nor a function of the catalog", "audit"),
+    ("ImportError: cannot import name 'all_reduce' from 'sgl_kernel'", "Every known release for CUDA has all_reduce", "doctor"),
+    ("ModuleNotFoundError: No module named 'sgl_kernel.allreduce'", "Every known release for CUDA has sgl_kernel.allreduce", "doctor"),
     ("AssertionError: Torch not compiled with CUDA enabled", "CPU build", "CUDA index"),
 )
 
@@ -121,6 +132,24 @@ def test_faults():
         contains(have[0][0], cause)
         contains(have[0][1], remedy)
         equal("removed" in explained(text), False)
+
+
+def test_names_of_others():
+    for text, name in (("ImportError: cannot import name 'bmm_fp8' from 'flashinfer' (/x/flashinfer/__init__.py)", "flashinfer.bmm_fp8"),
+                       ("AttributeError: '_OpNamespace' 'other' object has no attribute 'dsv3_router_gemm'", "other.dsv3_router_gemm"),
+                       ("AttributeError: module 'aiter' has no attribute 'merge_state'", "aiter.merge_state")):
+        done = run("explain", text)
+        equal((text, done.returncode, done.out), (text, 1, ""))
+        contains(done.err, f"'{name}' is no removed name")
+
+
+def test_functions_with_tensors_are_not_torchs():
+    for text in (f"undefined symbol: {MANGLED}", MANGLED, "undefined symbol: dsv3_router_gemm(at::Tensor&, at::Tensor const&, at::Tensor const&)"):
+        equal((text, "belongs to torch" in explained(text), NAME in explained(text)), (text, False, True))
+
+
+def test_platforms_that_keep_a_name():
+    contains(explained("awq_dequantize"), "Python export (XPU): still there.\n")
 
 
 def test_the_first_cause_is_told_and_not_what_follows_from_it():
