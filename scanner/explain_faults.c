@@ -16,6 +16,8 @@
 #define CONTAINER_BASE                                                                                                 \
   "use a base image or distribution that is as new, or a wheel for an older one (its manylinux tag says the glibc)."
 
+#define CUDA_VERSION_CAUSE                                                                                             \
+  "The library needs {}, and the file that the process has loaded under that name is of another CUDA release."
 #define NO_CODE_CAUSE "The library has neither machine code nor PTX for the architecture of this GPU."
 #define NO_CODE_REMEDY                                                                                                 \
   "install the wheel that has it (sgl-migrate audit FILE lists what a library has), or use the JIT kernels, which "    \
@@ -96,6 +98,8 @@ static const struct row {
     {WORD_AFTER, "version ", "GLIBC_", "an older system than the library's",
      "The library was linked on a newer distribution: the glibc of this one lacks {}.",
      "glibc cannot be exchanged: " CONTAINER_BASE, false},
+    {WORD_AFTER, "version `", "libcu", "two CUDA releases in one process", CUDA_VERSION_CAUSE, OTHER_CUDA, false},
+    {WORD_AFTER, "version `", "libnv", "two CUDA releases in one process", CUDA_VERSION_CAUSE, OTHER_CUDA, false},
 /* symbols */
 #define UNDEFINED(word, cause, remedy)                                                                                 \
   { WORD_AFTER, "undefined symbol: ", word, "a symbol that nothing defines", cause, remedy, false }
