@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define COMPAT "libsgl_kernel_compat.so"
+#define LIBRARIES "sgl_kernel_jit/lib/" /* of the wheel, below the site folder */
 #define LARGEST_TEXT ((size_t)1 << 20)
 
 static const char *setting(const char *name) {
@@ -90,8 +91,37 @@ static bool has_entry_point(const struct doctor *doctor) {
   return found;
 }
 
+static bool is_shim(const struct audit_object *object) {
+  const char *slash = strrchr(object->path, '/');
+  return strncmp(object->soname ? object->soname : slash ? slash + 1 : object->path, COMPAT, strlen(COMPAT)) == 0;
+}
+
+/* Why the package's libraries cannot be loaded; NULL: they can, as far as that is seen. Owned by the caller. */
+static char *broken(const struct doctor *doctor) {
+  bool there = false;
+  for (size_t i = 0; i < doctor->run.objects_count; i++) {
+    const struct audit_object *object = &doctor->run.objects[i];
+    if (object->outside || strncmp(object->path, LIBRARIES, strlen(LIBRARIES)) != 0)
+      continue;
+    if (object->fault)
+      return scan_format("%s: %s", object->path, object->fault);
+    for (size_t k = 0; k < object->needed_count; k++)
+      if (object->needed[k].state == NEEDED_MISSING)
+        return scan_format("%s needs %s, which is not there", object->path, object->needed[k].name);
+    there |= is_shim(object);
+  }
+  return there ? NULL : scan_format("its library " LIBRARIES COMPAT ".0 is not there");
+}
+
 static void check_active(struct doctor *doctor) {
   const char *why = NULL, *remedy = NULL;
+  char *fault = broken(doctor);
+  if (fault) {
+    doctor_say(doctor, DOCTOR_PROBLEM, "shim-broken", scan_format("pip install --force-reinstall sgl-kernel-compat"),
+               "sgl-kernel-compat %s cannot be loaded: %s", doctor->shim->version, fault);
+    free(fault);
+    return;
+  }
   if (strcmp(setting("SGL_KERNEL_COMPAT"), "0") == 0) {
     why = "SGL_KERNEL_COMPAT=0 turns it off";
     remedy = "unset SGL_KERNEL_COMPAT";
@@ -141,11 +171,6 @@ static void check_preload(struct doctor *doctor) {
   free(text);
 }
 
-static bool is_shim(const struct audit_object *object) {
-  const char *slash = strrchr(object->path, '/');
-  return strncmp(object->soname ? object->soname : slash ? slash + 1 : object->path, COMPAT, strlen(COMPAT)) == 0;
-}
-
 /* Is the shim among what the library loads itself? */
 static bool loads_shim(const struct audit_run *run, size_t object) {
   for (size_t i = 0; i < run->objects_count; i++)
@@ -169,7 +194,7 @@ static void check_bypassed(struct doctor *doctor) {
       continue;
     }
     char *library =
-        doctor->shim ? scan_format("%s/sgl_kernel_jit/lib/" COMPAT ".0", doctor->sites[doctor->shim->site].path) : NULL;
+        doctor->shim ? scan_format("%s/" LIBRARIES COMPAT ".0", doctor->sites[doctor->shim->site].path) : NULL;
     doctor_say(doctor, DOCTOR_PROBLEM, "shim-bypassed",
                library ? scan_format("LD_PRELOAD=%s, or link the library with it", library)
                        : scan_format("install sgl-kernel-compat and name its " COMPAT

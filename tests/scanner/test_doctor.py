@@ -520,6 +520,21 @@ def test_shim():
         warning(env.facts(), "shim-inactive", "torch before 2.5")
 
 
+def test_broken_shim():
+    for name, damage, says in (("compat", lambda path: path.unlink(), "libsgl_kernel_compat.so.0 is not there"),
+                               ("compat", lambda path: path.write_bytes(path.read_bytes()[:200]), "libsgl_kernel_compat.so.0: "),
+                               ("compat", lambda path: path.write_bytes(library("int f;", "-Wl,-soname,libsgl_kernel_compat.so.0", *needs("libsgl_kernel_jit.so.0"))),
+                                "needs libsgl_kernel_jit.so.0, which is not there")):
+        with Environment() as env:
+            env.good()
+            env.shim()
+            damage(next(env.prefix.rglob(f"libsgl_kernel_{name}.so.0")))
+            facts = env.facts()
+            equal(("shim" in facts, facts["shim-broken"][0][0]), (False, "problem"))
+            contains(facts["shim-broken"][0][1], says)
+            equal("\ndsv3_router_gemm                             shim" in env.run().out, False)
+
+
 def test_standalone():
     with Environment() as env:
         env.torch(cuda="cuda = None\n")
