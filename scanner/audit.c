@@ -56,6 +56,7 @@ void audit_object_free(struct audit_object *object) {
   free(object->provides);
   free(object->strings);
   free(object->schemas);
+  free(object->inferred);
   free(object->code);
 }
 

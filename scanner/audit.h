@@ -101,6 +101,8 @@ struct audit_object {
   size_t strings_count;
   const char **schemas; /* of operators that it registers for the catalog's namespace: "x(Tensor a) -> Tensor" */
   size_t schemas_count;
+  const struct catalog_symbol **inferred; /* whose operators it may register by name: "x" */
+  size_t inferred_count;
   struct audit_code *code;
   size_t code_count;
   const char *glibc, *glibcxx, *cxxabi;                /* newest version needed: "2.34"; NULL: none */

@@ -96,7 +96,8 @@ struct member {
   const uint8_t *rest; /* what first_block did not take of a block */
   size_t rest_size;
   int64_t rest_offset;
-  bool ended; /* first_block saw the end */
+  bool ended;   /* first_block saw the end */
+  bool damaged; /* libarchive warned: a checksum or size that it finds wrong at the end */
 };
 
 static bool next_block(struct member *member) {
@@ -114,6 +115,7 @@ static bool next_block(struct member *member) {
   while (member->status == ARCHIVE_RETRY);
   if (member->size == 0)
     member->block = "";
+  member->damaged |= member->status == ARCHIVE_WARN;
   return member->status == ARCHIVE_OK || member->status == ARCHIVE_WARN;
 }
 
@@ -174,7 +176,7 @@ static int copy_out(struct unpacking *run, struct member *member, uint64_t *size
       *size = end > *size ? end : *size;
     }
   } while (good && next_block(member));
-  if (good && member->status != ARCHIVE_EOF) {
+  if (good && (member->status != ARCHIVE_EOF || member->damaged)) {
     const char *why = archive_error_string(member->archive);
     fault(run, member->label, "truncated or damaged: %s", why ? why : "unknown reason");
     good = false;
@@ -191,16 +193,18 @@ struct source {
   int fd; /* -1: the member */
   struct member *member;
   int64_t expected; /* offset of the next block */
+  bool failed;      /* the reader was told that the member is damaged */
 };
 
 static la_ssize_t pull(struct archive *archive, void *user, const void **buffer) {
   struct source *source = user;
   struct member *member = source->member;
   if (source->expected > 0 && !next_block(member)) {
-    if (member->status == ARCHIVE_EOF)
+    if (member->status == ARCHIVE_EOF && !member->damaged)
       return 0;
     const char *why = archive_error_string(member->archive);
     archive_set_error(archive, EIO, "%s", why ? why : "the archive around it is damaged");
+    source->failed = true;
     return -1;
   }
   if (member->offset != source->expected || !spend(source->run, member->size)) {
@@ -246,8 +250,17 @@ static void read_inner(struct unpacking *run, const struct nesting *level, struc
   const char *unit = kind == AUDIT_AR ? arena_copy(&run->list->arena, member->label, strlen(member->label)) : NULL;
   read_archive(&source, level, prefix, unit, member->label);
   free(prefix);
-  if (source.fd >= 0)
+  if (source.fd >= 0) {
     close(source.fd);
+    return;
+  }
+  /* An archive may end before its file does, and the checksum is behind that. */
+  while (!run->stopped && !source.failed && next_block(member) && spend(run, member->size))
+    ;
+  if (member->damaged && !source.failed) {
+    const char *why = archive_error_string(member->archive);
+    fault(run, member->label, "truncated or damaged: %s", why ? why : "unknown reason");
+  }
 }
 
 /* A member of an image itself: a layer, or a document that says which layers there are. */

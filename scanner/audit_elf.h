@@ -17,7 +17,7 @@ struct audit_reader {
   uint64_t names_budget; /* the same for the bytes of names that are looked at */
   struct arena scratch;  /* what is not needed after the file */
   bool registers;        /* it names the catalog's operator namespace to torch */
-  size_t strings_capacity, schemas_capacity, code_capacity;
+  size_t strings_capacity, schemas_capacity, inferred_capacity, code_capacity;
 };
 /* Takes from the budget; false with a fault when the range is outside of the file or the budget is used up. */
 bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, const char *what);

@@ -95,6 +95,19 @@ static void take_string(struct audit_reader *reader, const char *text, size_t le
     add_string(reader, text, length, audit_operator(reader->context->names, text + space + 2, end - space - 2), true);
 }
 
+/* The name of an operator and nothing else. */
+static void take_inferred(struct audit_reader *reader, const char *name, size_t length) {
+  struct audit_object *object = reader->object;
+  const struct catalog_symbol *symbol = audit_operator(reader->context->names, name, length);
+  if (!symbol || object->inferred_count == NAMES_MOST)
+    return;
+  if (object->inferred_count == reader->inferred_capacity) {
+    reader->inferred_capacity = reader->inferred_capacity ? 2 * reader->inferred_capacity : 16;
+    object->inferred = scan_alloc(object->inferred, reader->inferred_capacity * sizeof(struct catalog_symbol *));
+  }
+  object->inferred[object->inferred_count++] = symbol;
+}
+
 /* "name(Tensor a, int b=1) -> Tensor", with or without the namespace. */
 static void take_schema(struct audit_reader *reader, const char *text, size_t length) {
   struct audit_object *object = reader->object;
@@ -105,6 +118,8 @@ static void take_schema(struct audit_reader *reader, const char *text, size_t le
   size_t name = at;
   while (at < length && (is_word((uint8_t)text[at]) || text[at] == '.'))
     at++;
+  if (at == length)
+    take_inferred(reader, text, length);
   if (object->schemas_count == NAMES_MOST || at == name || at == length || text[at] != '(' ||
       !memmem(text + at, length - at, ") -> ", 5))
     return;

@@ -139,9 +139,20 @@ bool audit_has_schema(const struct audit_object *object, const char *name) {
   return false;
 }
 
+/* Does the kernel wheel register it by its name alone? Torch then makes the schema of the function's C++ type. */
+static bool infers_schema(const struct audit_run *run, const struct audit_object *object, const char *name) {
+  if (!object->inferred_count || !of_kernel(run, object))
+    return false;
+  for (size_t i = 0; i < object->inferred_count; i++)
+    if (strcmp(object->inferred[i]->op_name, name) == 0)
+      return true;
+  return false;
+}
+
 static size_t registrar(const struct audit_run *run, const char *name) {
   for (size_t i = 0; i < run->objects_count; i++)
-    if (counts(run, SIZE_MAX, i) && audit_has_schema(&run->objects[i], name))
+    if (counts(run, SIZE_MAX, i) &&
+        (audit_has_schema(&run->objects[i], name) || infers_schema(run, &run->objects[i], name)))
       return i;
   return SIZE_MAX;
 }
@@ -176,7 +187,11 @@ static void judge_answered(struct audit_run *run, const struct reference *one, s
   const char *how = reached || one->mark == MARK_STRING
                         ? ""
                         : "; nothing that it needs loads that, so it has to be loaded with global scope before";
-  if (is_shim(answer))
+  if (is_shim(answer) && one->mark == MARK_NEEDS_WEAK)
+    say(run, one, AUDIT_OPTIONAL,
+        scan_format("%s; %s has it%s%s; the reference is weak, so the file loads without it", when, label, served,
+                    how));
+  else if (is_shim(answer))
     say(run, one, AUDIT_SHIM, scan_format("%s; %s has it%s%s", when, label, served, how));
   else
     say(run, one, AUDIT_ALIVE, scan_format("%s defines it%s", label, how));
@@ -242,6 +257,9 @@ static void judge_operator(struct audit_run *run, size_t index, const struct aud
   } else if (!symbol) {
     add(run, index, MARK_STRING, AUDIT_UNKNOWN, NULL, string->text, row,
         "an operator that the catalog does not know, and nothing that was audited registers it");
+  } else if (!row && run->environment && run->kernel_there) {
+    add(run, index, MARK_STRING, AUDIT_UNKNOWN, symbol, string->text, row,
+        "kernel %s has the operator by the catalog, but nothing that was audited registers it", run->kernel);
   } else if (!row) {
     add(run, index, MARK_STRING, AUDIT_ALIVE, symbol, string->text, row, "kernel %s has the operator", run->kernel);
   } else {

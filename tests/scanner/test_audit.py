@@ -133,6 +133,25 @@ def test_damaged_archives():
             contains(done.err, why)
 
 
+def test_wrong_checksum():
+    """A byte of a stored member is another one than when it was packed; also of a wheel in a zip, and of a tar."""
+    def broken(data, member):
+        at = data.index(member) + len(member) // 2
+        return patched(data, (at, "B", data[at] ^ 0x20))
+    zeros = user() + bytes(1 << 20)  # more than one block
+    wheel, tar = zipped({"_C.so": user()}), tarred({"t.so": user()})
+    stored = lambda name, data: broken(zipped({name: data}, zipfile.ZIP_STORED), data)
+    packed = zipped({"_C.so": user()})
+    packed = packed.replace(struct.pack("<I", zipfile.ZipFile(io.BytesIO(packed)).infolist()[0].CRC), b"none")
+    with Tree({"a.whl": stored("_C.so", user()), "b.zip": stored("i.whl", wheel), "c.zip": stored("i.tar", tar), "d.whl": packed, "e.whl": stored("z.so", zeros),
+               "f.whl": zipped({"_C.so": user()}, zipfile.ZIP_STORED)}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", ".")
+        bad = [line.split("\t")[0] for line in done.out.splitlines() if line.endswith("not-analysed")]
+        equal((bad, done.returncode), (["a.whl", "b.zip", "c.zip", "d.whl", "e.whl"], 5))
+        contains(done.err, "a.whl!_C.so: not analysed: truncated or damaged: ")
+        equal(tree.run("audit", *ARGS, "a.whl").returncode, 4)
+
+
 # --- images and roots -------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +294,30 @@ def test_the_environment_answers():
         contains(done.out, "shim dsv3_router_gemm")
         equal(done.returncode, 1)
         contains(tree.run("audit", "--kernel", "0.4.4", "site").out, "alive dsv3_router_gemm")
+
+
+def test_kernel_without_the_operator():
+    uses = compiled('extern "C" const char *name() { return "sgl_kernel::rmsnorm"; }\n')
+    with Tree({"site/user.so": uses, "site/sglang_kernel-0.4.6.dist-info/METADATA": ""}) as tree:
+        equal(verdicts(tree, "site"), ["user.so: unknown-provider rmsnorm"])
+        contains(tree.run("audit", "site").out, "kernel 0.4.6 has the operator by the catalog, but nothing that was audited registers it")
+        equal(tree.run("audit", "site").returncode, 3)
+        equal(tree.run("audit", *ARGS, "site").returncode, 0)
+        for text in ("rmsnorm(Tensor! a) -> ()", "rmsnorm"):  # torch makes the schema of the second one itself
+            tree.put("site/sgl_kernel/common_ops.so", compiled('extern "C" void take(const char *);\nextern "C" void init() { take("sgl_kernel"); take("%s"); }\n' % text))
+            equal(verdicts(tree, "site"), ["user.so: alive rmsnorm"])
+
+
+def test_weak_reference_and_the_shim():
+    weak = compiled(USER.replace("void dsv3", "__attribute__((weak)) void dsv3"))
+    shim = compiled(OWNER, "-Wl,-soname,libsgl_kernel_compat.so.1")
+    with Tree({"w.so": weak, "libsgl_kernel_compat.so.1": shim}) as tree:
+        done = tree.run("audit", *ARGS, ".")
+        contains(done.out, "optional dsv3_router_gemm")
+        contains(done.out, "libsgl_kernel_compat.so.1 has it")
+        equal(done.returncode, 0)
+        tree.put("w.so", user())
+        equal(tree.run("audit", *ARGS, ".").returncode, 1)
 
 
 def test_kernel_without_the_function():
