@@ -121,7 +121,7 @@ static void take_schema(struct audit_reader *reader, const char *text, size_t le
   if (at == length)
     take_inferred(reader, text, length);
   if (object->schemas_count == NAMES_MOST || at == name || at == length || text[at] != '(' ||
-      !memmem(text + at, length - at, ") -> ", 5))
+      (!memmem(text + at, length - at, ") -> ", 5) && !memmem(text + at, length - at, ")-> ", 4)))
     return;
   if (object->schemas_count == reader->schemas_capacity) {
     reader->schemas_capacity = reader->schemas_capacity ? 2 * reader->schemas_capacity : 64;
