@@ -50,6 +50,8 @@ struct audit_place *audit_add_place(struct audit_list *list, const char *path, c
 }
 
 void audit_object_free(struct audit_object *object) {
+  free(object->needed_versions);
+  free(object->versions);
   free(object->undefined);
   free(object->defined);
   free(object->exported);

@@ -56,6 +56,12 @@ struct audit_needed {
   size_t object;     /* in run->objects, SIZE_MAX: not read */
 };
 
+/* A version that a library is to define. */
+struct audit_version {
+  const char *library, *name; /* "libstdc++.so.6", "GLIBCXX_3.4.30" */
+  bool weak;                  /* the loader only warns */
+};
+
 /* A whole string in read-only data: "sgl_kernel::x" or the mangled name of a function of the catalog. */
 struct audit_string {
   const char *text;
@@ -90,6 +96,10 @@ struct audit_object {
   const char *build_id, *soname, *rpath, *runpath; /* NULL: none */
   struct audit_needed *needed;
   size_t needed_count;
+  struct audit_version *needed_versions;
+  size_t needed_versions_count;
+  const char **versions; /* that it defines */
+  size_t versions_count;
   struct audit_symbol *undefined;
   size_t undefined_count;
   uint64_t *defined; /* audit_hash of the names of exported symbols, sorted */

@@ -252,6 +252,17 @@ static void note_version(struct audit_reader *reader, const char *name) {
   }
 }
 
+static void add_needed_version(struct audit_object *object, const char *library, const char *name, bool weak) {
+  object->needed_versions =
+      scan_alloc(object->needed_versions, (object->needed_versions_count + 1) * sizeof *object->needed_versions);
+  object->needed_versions[object->needed_versions_count++] = (struct audit_version){library, name, weak};
+}
+
+static void add_version(struct audit_object *object, const char *name) {
+  object->versions = scan_alloc(object->versions, (object->versions_count + 1) * sizeof(char *));
+  object->versions[object->versions_count++] = name;
+}
+
 #define VERSIONS_MOST 0x8000
 /* Names of the version numbers in the symbol table: those that are needed and those that are defined. */
 static const char **read_versions(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
@@ -261,6 +272,7 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
   GElf_Verneed one;
   while (need && rounds && offset < INT32_MAX && gelf_getverneed(need, (int)offset, &one)) {
     uint64_t at = offset + one.vn_aux;
+    const char *library = audit_keep(reader, audit_string_at(strings, one.vn_file));
     GElf_Vernaux aux;
     for (unsigned i = 0; i < one.vn_cnt && rounds && at < INT32_MAX && gelf_getvernaux(need, (int)at, &aux); i++) {
       const char *name = audit_string_at(strings, aux.vna_name);
@@ -268,6 +280,8 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
       if (name && !names[aux.vna_other & 0x7fff]) {
         names[aux.vna_other & 0x7fff] = audit_keep(reader, name);
         note_version(reader, name);
+        if (library && !reader->object->fault)
+          add_needed_version(reader->object, library, names[aux.vna_other & 0x7fff], aux.vna_flags & VER_FLG_WEAK);
       }
       if (aux.vna_next == 0)
         break;
@@ -285,8 +299,11 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
     GElf_Verdaux aux;
     if (offset + def.vd_aux < INT32_MAX && gelf_getverdaux(have, (int)(offset + def.vd_aux), &aux)) {
       const char *name = audit_string_at(strings, aux.vda_name);
-      if (name && !names[def.vd_ndx & 0x7fff])
+      if (name && !names[def.vd_ndx & 0x7fff]) {
         names[def.vd_ndx & 0x7fff] = audit_keep(reader, name);
+        if (!reader->object->fault)
+          add_version(reader->object, names[def.vd_ndx & 0x7fff]);
+      }
     }
     if (def.vd_next == 0)
       break;

@@ -365,6 +365,42 @@ static void judge_libraries(struct audit_run *run, size_t index) {
   }
 }
 
+static bool has_version(const struct audit_object *object, const char *name) {
+  for (size_t i = 0; i < object->versions_count && !object->fault; i++)
+    if (strcmp(object->versions[i], name) == 0)
+      return true;
+  return false;
+}
+
+/* Which file of a name is loaded is also decided by the program, so any that was read may answer. */
+static bool any_has_version(const struct audit_run *run, const struct audit_version *wanted) {
+  for (size_t i = 0; i < run->objects_count; i++)
+    if (!run->objects[i].fault && run->objects[i].soname && strcmp(run->objects[i].soname, wanted->library) == 0 &&
+        has_version(&run->objects[i], wanted->name))
+      return true;
+  return false;
+}
+
+/* The loader refuses a file when a library lacks a version that the file names; one without any versions is taken. */
+static void judge_versions(struct audit_run *run, size_t index) {
+  const struct audit_object *object = &run->objects[index];
+  for (size_t i = 0; i < object->needed_versions_count; i++) {
+    const struct audit_version *wanted = &object->needed_versions[i];
+    const struct audit_object *library = NULL;
+    for (size_t k = 0; k < object->needed_count && !library; k++)
+      if (object->needed[k].state == NEEDED_FOUND && object->needed[k].object != SIZE_MAX &&
+          strcmp(object->needed[k].name, wanted->library) == 0)
+        library = &run->objects[object->needed[k].object];
+    if (wanted->weak || !library || library->fault || !library->versions_count || has_version(library, wanted->name) ||
+        any_has_version(run, wanted))
+      continue;
+    char *label = audit_label(run, library, true);
+    add(run, index, MARK_LIBRARY, AUDIT_UNKNOWN, NULL, wanted->library, false, "%s lacks version %s", label,
+        wanted->name);
+    free(label);
+  }
+}
+
 /* --- one object --------------------------------------------------------------------------------------------------- */
 
 static bool defines(const struct audit_object *object, const char *name) {
@@ -416,6 +452,7 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
   }
   judge_symbols(run, index, torch);
   judge_libraries(run, index);
+  judge_versions(run, index);
 }
 
 static int in_order(const void *a, const void *b) {

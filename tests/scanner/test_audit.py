@@ -374,6 +374,35 @@ def test_torch():
         equal(tree.run("audit", ".").returncode, 3)
 
 
+def versioned(version, *options):
+    """A libversions.so.1 whose function has this version."""
+    with Tree({"map": version + " { global: versioned; };\n"}) as tree:
+        return compiled('extern "C" void versioned() {}\n', "-Wl,-soname,libversions.so.1", f"-Wl,--version-script={tree.path}/map", *options)
+
+
+def test_versions_of_libraries():
+    with Tree({"libversions.so.1": versioned("VERS_2.5")}) as tree:
+        call = lambda word, *options: compiled(f'extern "C" {word} void versioned();\nextern "C" void use() {{ versioned(); }}\n', f"-L{tree.path}", "-l:libversions.so.1", "-Wl,-rpath,$ORIGIN", *options)
+        one = call("")
+    with Tree({"a/one.so": one, "a/libversions.so.1": versioned("VERS_2.5"), "b/one.so": one, "b/libversions.so.1": versioned("VERS_2.4"),
+               "c/one.so": one, "c/libversions.so.1": compiled('extern "C" void versioned() {}\n', "-Wl,-soname,libversions.so.1")}) as tree:
+        for folder, want in (("a", []), ("b", ["one.so: unknown-provider libversions.so.1"]), ("c", [])):
+            equal((folder, verdicts(tree, folder)), (folder, want))
+            equal(tree.run("audit", folder).returncode, 3 if want else 0)
+        contains(tree.run("audit", "b").out, "unknown-provider libversions.so.1: libversions.so.1 lacks version VERS_2.5\n")
+        equal(rows(tree, "b"), "")
+        tree.put("b/lib/libversions.so.1", versioned("VERS_2.5"))  # the program may load this one
+        equal(verdicts(tree, "b"), [])
+    patch = lambda data: data.replace(b"GLIBCXX_3.4\0", b"GLIBCXX_9.9\0")  # its hash is not looked at
+    uses = compiled('namespace std { struct ios_base { struct Init { Init(); }; }; }\nextern "C" void use() { std::ios_base::Init x; }\n', "-Wl,--no-as-needed", "-lstdc++")
+    with Tree({"gv.so": patch(uses)}) as tree:
+        done = tree.run("audit", ".")
+        contains(done.out, " lacks version GLIBCXX_9.9\n")
+        equal(done.returncode, 3)
+        tree.put("gv.so", uses)
+        equal(tree.run("audit", ".").returncode, 0)
+
+
 def test_unknown_provider_needs_all_libraries():
     source = 'namespace own { void nobody(); }\nextern "C" void plugin();\nextern "C" void use() { own::nobody(); plugin(); }\n'
     with Tree({"a.so": compiled(source, "-Wl,--no-as-needed", "-lc"), "b.so": compiled(source), "c.so": compiled(source, "-Wl,--no-as-needed", "-lc", "-Wl,-rpath,/x")}) as tree:
