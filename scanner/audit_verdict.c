@@ -305,7 +305,7 @@ static void judge_torch(struct audit_run *run, size_t index, const struct audit_
         "torch %s was built with the %s C++ ABI of std::string, this file with the %s one: build it again against that "
         "torch",
         release, abi < 0 ? "new" : "old", abi < 0 ? "old" : "new");
-  else if (strstr(symbol->name, "4cuda") && !torch->cuda)
+  else if (strstr(symbol->name, audit_is_torch_c(symbol->name) ? "_cuda" : "4cuda") && !torch->cuda)
     add(run, index, MARK_SYMBOL, AUDIT_TORCH, NULL, symbol->name, false,
         "torch %s has no CUDA part (no libc10_cuda.so)", release);
   else
@@ -313,8 +313,33 @@ static void judge_torch(struct audit_run *run, size_t index, const struct audit_
         "torch %s does not export it: this file was built against another release of torch", release);
 }
 
-/* Names that only a library can bring. What is not mangled may come from the program that loads the file, as with
- * plugins and Python modules, and what is of the C++ library itself has a version. */
+static bool starts_with_one(const char *name, const char *const *prefixes) {
+  for (; *prefixes; prefixes++)
+    if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
+      return true;
+  return false;
+}
+
+/* A program, or a module of Python: "pkg/_C.abi3.so" that exports PyInit__C. Who loads it is known. */
+static bool has_known_loader(const struct audit_object *object) {
+  const char *path = object->member ? object->member : object->path, *slash = strrchr(path, '/');
+  const char *base = slash ? slash + 1 : path;
+  char *init = scan_format("PyInit_%.*s", (int)strcspn(base, "."), base);
+  bool module = audit_exports(object, audit_hash(init, strlen(init)));
+  free(init);
+  return module || object->type == ET_EXEC || object->pie;
+}
+
+/* A name of C that only a library can bring. The program that loads a file brings what it likes to a plugin, and to a
+ * module of Python only Python; what is of CUDA comes from no program. */
+static bool of_c_library(const char *name, bool known_loader) {
+  static const char *const cuda[] = {"cuda",     "__cuda",    "cublas", "cudnn", "cufft",   "curand", "cusolver",
+                                     "cusparse", "nvJitLink", "nccl",   "nvrtc", "nvshmem", NULL};
+  static const char *const python[] = {"Py", "_Py", "THP", NULL}; /* THP: torch's own objects of Python */
+  return starts_with_one(name, cuda) || (known_loader && !starts_with_one(name, python));
+}
+
+/* A name of C++ that only a library can bring: what is of the C++ library itself has a version. */
 static bool of_library(const char *name) {
   static const char *const standard[] = {"_ZSt",   "_ZNSt",  "_ZNKSt",          "_ZGT", "_Zn", "_Zd",
                                          "_ZTISt", "_ZTVSt", "_ZTVN10__cxxabiv"};
@@ -326,12 +351,18 @@ static bool of_library(const char *name) {
 
 static void judge_symbols(struct audit_run *run, size_t index, const struct torch *torch) {
   const struct audit_object *object = &run->objects[index];
-  bool program = object->type != ET_REL, decided = false, complete = false;
+  bool program = object->type != ET_REL, decided = false, complete = false, known_loader = has_known_loader(object);
   size_t unknown = 0;
   for (size_t i = 0; i < object->undefined_count; i++) {
     const struct audit_symbol *symbol = &object->undefined[i];
     if (symbol->catalog)
       continue;
+    if (audit_is_torch_c(symbol->name)) {
+      if (program && !symbol->weak && torch->present &&
+          !audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
+        judge_torch(run, index, symbol, torch);
+      continue;
+    }
     if (audit_is_torch(symbol->name)) {
       add(run, index, MARK_TORCH, AUDIT_NOTE, NULL, symbol->name, true, "a symbol of torch");
       if (program && !symbol->weak && torch->present &&
@@ -339,7 +370,9 @@ static void judge_symbols(struct audit_run *run, size_t index, const struct torc
         judge_torch(run, index, symbol, torch);
       continue;
     }
-    if (!program || symbol->weak || symbol->version || !of_library(symbol->name) || unknown == UNKNOWN_MOST ||
+    bool judged =
+        of_library(symbol->name) || (strncmp(symbol->name, "_Z", 2) != 0 && of_c_library(symbol->name, known_loader));
+    if (!program || symbol->weak || symbol->version || !judged || unknown == UNKNOWN_MOST ||
         audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
       continue;
     if (!decided) { /* seldom needed, and not cheap */

@@ -358,15 +358,17 @@ def test_operators_of_a_namespace_in_code():
 def test_torch():
     old = "void _ZN5torch3jit17parseSchemaOrNameERKSsb"
     new = "_ZN5torch3jit17parseSchemaOrNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb"
-    torch = compiled(f'extern "C" void {new}() {{}}\nextern "C" void _ZNK2at6Tensor3dimEv() {{}}\n', "-Wl,-soname,libtorch_cpu.so")
+    torch = compiled(f'extern "C" void {new}() {{}}\nextern "C" void _ZNK2at6Tensor3dimEv() {{}}\nextern "C" void aoti_torch_get_sizes() {{}}\n', "-Wl,-soname,libtorch_cpu.so")
     call = lambda *names: compiled("".join(f'extern "C" void {n}();\n' for n in names) + 'extern "C" void use() {' + "".join(f"{n}();" for n in names) + "}\n")
     with Tree({"libtorch_cpu.so": torch, "good.so": call(new, "_ZNK2at6Tensor3dimEv"), "old.so": call(old.split()[1]), "gone.so": call("_ZNK3c106SymInt6sym_neERKS0_"),
-               "cuda.so": call("_ZN3c104cuda14current_deviceEv"), "stable.so": call("aoti_torch_get_dim"), "torch-2.11.0.dist-info/METADATA": ""}) as tree:
+               "cuda.so": call("_ZN3c104cuda14current_deviceEv"), "stable.so": call("aoti_torch_get_dim"), "own.so": call("aoti_torch_get_sizes"), "nocuda.so": call("aoti_torch_get_current_cuda_stream"), "torch-2.11.0.dist-info/METADATA": ""}) as tree:
         text = tree.run("audit", ".").out
         contains(text, "torch-abi _ZN5torch3jit17parseSchemaOrNameERKSsb: torch 2.11.0 was built with the new C++ ABI of std::string, this file with the old one")
         contains(text, "torch-abi _ZNK3c106SymInt6sym_neERKS0_: torch 2.11.0 does not export it: this file was built against another release of torch")
         contains(text, "torch-abi _ZN3c104cuda14current_deviceEv: torch 2.11.0 has no CUDA part (no libc10_cuda.so)")
-        equal("good.so" in text, False)
+        contains(text, "torch-abi aoti_torch_get_dim: torch 2.11.0 does not export it: this file was built against another release of torch")
+        contains(text, "torch-abi aoti_torch_get_current_cuda_stream: torch 2.11.0 has no CUDA part")
+        equal("good.so" in text or "aoti_torch_get_sizes" in text, False)
         of = {f["path"]: f["torch"] for f in facts(tree)["files"]}
         equal(of["old.so"], {"cxxSymbols": 1, "cxxAbi": "old", "stableSymbols": 0})
         equal(of["good.so"], {"cxxSymbols": 2, "cxxAbi": "new", "stableSymbols": 0})
@@ -409,6 +411,19 @@ def test_unknown_provider_needs_all_libraries():
         equal(verdicts(tree), ["a.so: unknown-provider _ZN3own6nobodyEv", "c.so: unknown-provider _ZN3own6nobodyEv"])
         tree.put("d.so", compiled('namespace own { void nobody() {} }\n'))
         equal(verdicts(tree), [])
+
+
+def test_c_symbols_that_nothing_exports():
+    """Of a Python module everything but Python's own; of another library what is of CUDA; of both no weak ones."""
+    names = ("plugin", "PyLong_AsLong", "_Py_Dealloc", "THPVariableClass", "cudaMalloc", "ncclSend", "_ZN3own6nobodyEv")
+    source = "".join(f'extern "C" void {n}();\n' for n in names) + 'extern "C" __attribute__((weak)) void cudaFree();\nextern "C" void PyInit__M() { cudaFree(); ' + "".join(f"{n}(); " for n in names) + "}\n"
+    files = {"_M.abi3.so": compiled(source, "-Wl,--no-as-needed", "-lc"), "other.so": compiled(source, "-Wl,--no-as-needed", "-lc"), "alone/_M.so": compiled(source)}
+    with Tree(files) as tree:
+        cuda = ["_ZN3own6nobodyEv", "cudaMalloc", "ncclSend"]
+        equal(verdicts(tree), [f"_M.abi3.so: unknown-provider {n}" for n in cuda + ["plugin"]] + [f"other.so: unknown-provider {n}" for n in cuda])
+        equal(tree.run("audit", "other.so").returncode, 3)
+        tree.put("lib/libnccl.so.2", compiled('extern "C" void ncclSend() {}\n'))
+        equal([v for v in verdicts(tree) if "ncclSend" in v], [])
 
 
 def test_symbols_are_those_of_readelf():
