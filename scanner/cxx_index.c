@@ -338,18 +338,24 @@ void cxx_index_includers(const struct scan *scan, const struct source_file *file
 /* Looks for "# define NAME(" with a wanted name in the bytes, comments or not. */
 static bool may_define(const struct table *wanted, const struct source_file *file) {
   const uint8_t *at = file->bytes, *end = file->bytes + file->size;
-  while ((at = memmem(at, (size_t)(end - at), "define", 6)) != NULL) {
-    const uint8_t *name = at += 6;
-    if (name == end || !(blank_byte(*name) || *name == '\\' || *name == '/'))
-      continue;
+  for (; at < end && (at = memchr(at, '%', (size_t)(end - at))) != NULL; at++)
+    if (end - at > 1 && at[1] == ':')
+      return true; /* # by another spelling */
+  at = file->bytes;
+  while (at < end && (at = memchr(at, '#', (size_t)(end - at))) != NULL) {
+    do
+      at++;
+    while (at < end && blank_byte(*at));
+    bool define = end - at > 6 && memcmp(at, "define", 6) == 0;
+    const uint8_t *name = define ? at + 6 : at;
     while (name < end && blank_byte(*name))
       name++;
     if (name < end && (*name == '\\' || *name == '/'))
-      return true; /* the name comes behind a comment or on the next line */
+      return true; /* what follows comes behind a comment or on the next line */
     const uint8_t *close = name;
-    while (close < end && name_byte(*close))
+    while (define && close < end && name_byte(*close))
       close++;
-    if (close < end && *close == '(' && find(wanted, name, (size_t)(close - name)))
+    if (close > name && close < end && *close == '(' && find(wanted, name, (size_t)(close - name)))
       return true;
   }
   return false;

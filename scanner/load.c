@@ -16,6 +16,8 @@
 #define LARGEST_FILE ((size_t)64 << 20)
 /* Where git and others look for a NUL byte to tell binary files. */
 #define BINARY_PROBE 8192
+/* Of C++ files without a hit, so that they need not be read again for the index. */
+#define MOST_SPARE ((size_t)32 << 20)
 /* Files that a worker takes from the queue at once. */
 #define BATCH 16
 
@@ -119,7 +121,7 @@ struct loader {
   pthread_cond_t more;
   unsigned workers;
   atomic_uint numbers;
-  atomic_size_t found, done;
+  atomic_size_t found, done, spare; /* spare: bytes kept of files without a hit */
   struct progress *progress;
   pthread_t *threads;
 };
@@ -166,7 +168,7 @@ static void load(struct loader *loader, unsigned worker, struct buffer *buffer, 
   file->hit = file->seen != 0;
   if (loader->cache && (file->hit || file->language == LANGUAGE_CXX))
     file->hash = cache_hash(bytes, size);
-  if (file->hit)
+  if (file->hit || (file->language == LANGUAGE_CXX && atomic_fetch_add(&loader->spare, size) + size <= MOST_SPARE))
     keep(file, buffer, size);
 }
 

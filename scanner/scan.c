@@ -64,11 +64,12 @@ struct run {
   atomic_size_t done, count;
 };
 
-/* The C++ index wants the files without a hit too; they were dropped, so that a tree without hits costs no memory. */
+/* The C++ index wants the files without a hit too; but for the first ones they were dropped, so that a large tree
+ * without hits costs little memory. */
 static void load_again(void *user, unsigned worker, size_t index) {
   (void)worker;
   struct source_file *file = &((struct run *)user)->scan->files[index];
-  if (file->language == LANGUAGE_CXX && !file->hit && file->result.coverage == COVERAGE_FULL)
+  if (file->language == LANGUAGE_CXX && !file->hit && !file->bytes && file->result.coverage == COVERAGE_FULL)
     load_bytes(file);
 }
 

@@ -104,7 +104,7 @@ struct stat;
 struct file_id file_id_of(const struct stat *status); /* load.c */
 
 /* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its
- * index needs the macros of the whole tree). Of other files bytes is NULL and size 0. */
+ * index needs the macros of the whole tree). Of other files bytes is NULL and size 0, but for some C++ files. */
 struct source_file {
   char *path;      /* relative to the root given on the command line, '/' separated: what is reported; not owned */
   char *full_path; /* what is opened; `path` is its end */
