@@ -143,10 +143,10 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c
 # The grammar and tree-sitter are somebody else's code: no warnings of ours.
 $(B)/obj/grammar/%.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(call Q,CC)$(CC) -std=c11 -O3 -DNDEBUG -fPIC -w -I$(BUILD)/deps/tree-sitter-headers -c -o $@ $(GRAMMAR)/src/$*.c
+	$(call Q,CC)$(CC) -std=c11 -O3 -DNDEBUG -fPIE -w -I$(BUILD)/deps/tree-sitter-headers -c -o $@ $(GRAMMAR)/src/$*.c
 $(B)/obj/grammar/runtime.o: $(GRAMMAR)/src/parser.c
 	@mkdir -p $(@D)
-	$(call Q,CC)$(CC) -std=c11 -D_GNU_SOURCE -O3 -DNDEBUG -fPIC -w -I$(TREE_SITTER)/include -I$(TREE_SITTER)/src -c -o $@ $(TREE_SITTER)/src/lib.c
+	$(call Q,CC)$(CC) -std=c11 -D_GNU_SOURCE -O3 -DNDEBUG -fPIE -w -I$(TREE_SITTER)/include -I$(TREE_SITTER)/src -c -o $@ $(TREE_SITTER)/src/lib.c
 
 EXTRA_jit := -DSGL_JIT_BUILDING
 EXTRA_shim := -DSGL_COMPAT_BUILDING

@@ -19,6 +19,7 @@
  *   python_scopes.c    scopes and bindings
  *   python_check.c     syntax that the grammar takes and Python does not
  *   python_tree.c      the syntax tree as a flat list
+ *   python_parser_memory.c  what tree-sitter allocates
  *   python_source.c    encodings
  *   python_memory.c    formatted text in the arena, text that grows
  *
@@ -279,6 +280,13 @@ bool py_within(const struct py_tree *tree, py_id inner, py_id outer);
 py_id py_unwrap(const struct py_tree *tree, py_id node);
 /* The statement that the node is part of. */
 py_id py_statement(const struct py_tree *tree, py_id node);
+
+/* --- python_parser_memory.c --------------------------------------------------------------------------------------- */
+
+/* Before the first parse of the process. */
+void py_parser_memory_use(void);
+/* Frees all that the parses of this thread have left: trees too. */
+void py_parser_memory_free(void);
 
 /* --- python_check.c ----------------------------------------------------------------------------------------------- */
 

@@ -35,6 +35,7 @@ static void number_names(void) {
 #undef X
     };
   const TSLanguage *language = tree_sitter_python();
+  py_parser_memory_use();
   kinds_count = ts_language_symbol_count(language);
   kinds = scan_alloc(NULL, kinds_count);
   for (uint32_t i = 0; i < kinds_count; i++) {
@@ -300,19 +301,14 @@ void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_
   if (parsed && ts_node_has_error(ts_tree_root_node(parsed))) {
     uint8_t *copy = plain_copy(bytes + start, size - start, &comments, &comments_count);
     TSTree *second = parse(parser, copy, size - start);
-    if (second && !ts_node_has_error(ts_tree_root_node(second))) {
-      ts_tree_delete(parsed);
+    if (second && !ts_node_has_error(ts_tree_root_node(second)))
       parsed = second;
-    } else {
+    else
       comments_count = 0;
-      if (second)
-        ts_tree_delete(second);
-    }
     free(copy);
   }
   if (parsed) {
     flatten(tree, ts_tree_root_node(parsed), start);
-    ts_tree_delete(parsed);
     if (comments_count)
       insert_comments(tree, comments, comments_count, start);
   } else {
@@ -320,6 +316,7 @@ void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_
   }
   free(comments);
   ts_parser_delete(parser);
+  py_parser_memory_free();
 }
 
 void py_tree_close(struct py_tree *tree) {
