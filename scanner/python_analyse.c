@@ -26,9 +26,28 @@ static void analyse_unit(struct py_unit *unit) {
   py_uses_free(&uses);
 }
 
+static void talk_analyse(const struct scan *scan, const struct source_file *file, struct result *result,
+                         const struct py_talk *talk) {
+  struct py_unit unit = {.scan = scan, .path = file->path, .file = file, .result = result, .talk = talk};
+  unit.source = (struct py_source){.bytes = file->bytes, .size = file->size};
+  py_lines_open(&unit);
+  for (size_t i = 0; i < talk->texts_count; i++)
+    py_mentions(&unit, file->bytes + talk->texts[i].start, NULL, talk->texts[i].start, talk->texts[i].size);
+  py_findings_close(&unit);
+  free(unit.lines);
+  py_unit_close(&unit);
+}
+
 void python_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
   bool edited = file->bytes != file->first_bytes; /* then it has to be Python, with a name in it or not */
-  if (!file->bytes || !file->size || (!edited && !py_candidate(scan, file)))
+  if (!file->bytes || !file->size)
+    return;
+  struct py_talk talk = {0};
+  enum py_need need = edited ? PY_NEEDS_TREE : py_candidate(scan, file, &talk);
+  if (need == PY_NEEDS_TALK)
+    talk_analyse(scan, file, result, &talk);
+  py_talk_close(&talk);
+  if (need != PY_NEEDS_TREE)
     return;
   struct py_unit unit;
   struct py_notebook *notebook = NULL;

@@ -1,16 +1,36 @@
 /* Which files need a tree at all. Parsing is the dearest step of a scan, and most files with a catalog name have it as
  * a name of their own: a method, a function of another package. So what a file must have for any finding is looked for
- * in its tokens first; in doubt the file is parsed. Whoever adds a rule to the front adds here what its findings need.
+ * in its tokens first; in doubt the file is parsed. What only talks about a removed name, in a comment or a
+ * documentation string, needs no tree either, when the tokens show whose the name is. Whoever adds a rule to the front
+ * adds here what its findings need.
  */
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* Longer than any name of a catalog; what of neighbouring literals is joined. */
 #define JOINED 80
+
+/* Where a name stands that may be a mention. */
+enum place {
+  PLACE_TEXT,    /* a comment or documentation: it is one, if the name is not the file's own */
+  PLACE_UNCLEAR, /* a string: its tree says what it is for */
+  PLACE_PIECE,   /* the same, and the bytes are not all of it or not its characters */
+};
+
+struct named {
+  const uint8_t *word; /* NULL: it says itself that it is of the package */
+  size_t length;
+  size_t start, end; /* of the text */
+  enum place place;
+};
+
+/* A file with more is parsed. */
+#define NAMED_MAX 64
 
 struct lexer {
   const struct scan *scan;
@@ -20,6 +40,12 @@ struct lexer {
   struct arena arena;
   uint8_t tail[JOINED]; /* the end of the last string, while another one may continue it */
   size_t tail_size;
+  uint8_t last;                 /* the last byte of code that is no blank */
+  size_t open[PY_BRACKETS_MAX]; /* offsets of the brackets that are open */
+  unsigned depth;
+  bool unmatched; /* brackets do not match */
+  struct named named[NAMED_MAX];
+  unsigned named_count;
 };
 
 static bool has(const struct source_file *file, const char *text) {
@@ -65,28 +91,45 @@ static bool is_name(const struct lexer *lexer, size_t from, size_t to) {
          (lexer->scan->options.sglang_release && py_index_name(lexer->scan, word, to - from));
 }
 
-/* May a comment be about a removed name, or a string without an owner in the file? It can only be a mention, of a word
- * without another owner in front. */
-static bool mentions(struct lexer *lexer, const uint8_t *text, size_t size) {
+/* Keeps a name for the end, when all of the file is known. True when there is no more room. */
+static bool keep(struct lexer *lexer, struct named named) {
+  if (lexer->named_count == NAMED_MAX)
+    return true;
+  lexer->named[lexer->named_count++] = named;
+  return false;
+}
+
+/* What is said about removed names in a comment, or in a string of a file without an owner: it can only be a mention,
+ * of a word without another owner in front. True when only a tree can tell. */
+static bool mentions(struct lexer *lexer, const uint8_t *text, size_t size, enum place place) {
   const struct catalog_symbol *symbol, *owned;
   const char *path;
   size_t length;
   for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length) {
+    if (place != PLACE_PIECE && !py_mention_stands(text, size, at, at + length))
+      continue;
+    struct named named = {text + at, length, (size_t)(text - lexer->bytes), (size_t)(text - lexer->bytes) + size,
+                          place};
     enum py_owner owner = py_owner_before(lexer->scan, &lexer->arena, text, at, length, &owned, &path);
-    if (owner == PY_OWNER_PACKAGE ||
-        (owner == PY_OWNER_NONE && rules_word_removed(lexer->scan, symbol, text + at, length)) ||
-        (owner == PY_OWNER_OTHER && path && lexer->owner)) /* an alias */
+    if (owner == PY_OWNER_OTHER && path && lexer->owner)
+      return true; /* an alias */
+    if (owner == PY_OWNER_PACKAGE)
+      named.word = NULL;
+    else if (owner == PY_OWNER_OTHER || !rules_word_removed(lexer->scan, symbol, text + at, length) ||
+             (place != PLACE_PIECE && py_module_file(text, size, at + length)))
+      continue;
+    if ((!named.word && place != PLACE_TEXT) || keep(lexer, named))
       return true;
   }
   return false;
 }
 
 /* In a string it may be live as well. */
-static bool about(struct lexer *lexer, const uint8_t *text, size_t size) {
+static bool about(struct lexer *lexer, const uint8_t *text, size_t size, enum place place) {
   const struct catalog_symbol *symbol;
   size_t length;
   if (!lexer->owner)
-    return mentions(lexer, text, size);
+    return mentions(lexer, text, size, place);
   for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length)
     if (rules_word_matters(lexer->scan, text + at, length))
       return true;
@@ -98,7 +141,9 @@ static bool comment(struct lexer *lexer) {
   const uint8_t *newline = memchr(start, '\n', lexer->size - lexer->at);
   size_t size = newline ? (size_t)(newline - start) : lexer->size - lexer->at;
   lexer->at += size;
-  return mentions(lexer, start, size);
+  while (size && start[size - 1] == '\r')
+    size--;
+  return mentions(lexer, start, size, PLACE_TEXT);
 }
 
 /* --- strings ------------------------------------------------------------------------------------------------------ */
@@ -119,7 +164,7 @@ static bool joined(struct lexer *lexer, const uint8_t *text, size_t size) {
   if (tail && head) {
     memcpy(both, lexer->tail, tail);
     memcpy(both + tail, text, head);
-    found = about(lexer, both, tail + head);
+    found = about(lexer, both, tail + head, PLACE_PIECE);
   }
   size_t from = size > JOINED ? size - JOINED : 0;
   if (size)
@@ -128,9 +173,70 @@ static bool joined(struct lexer *lexer, const uint8_t *text, size_t size) {
   return found;
 }
 
+static bool keyword(const uint8_t *word, size_t length) {
+  static const char *const keywords[] = {
+      "and",   "assert", "await", "case", "elif",   "else", "except", "if",   "in",     "is",    "lambda", "not",  "or",
+      "match", "print",  "raise", "from", "return", "del",  "while",  "with", "import", "yield", "for",    "async"};
+  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+    if (strlen(keywords[i]) == length && memcmp(keywords[i], word, length) == 0)
+      return true;
+  return false;
+}
+
+/* Is the bracket that of a call whose function speaks to nobody? */
+static bool quiet_call(const struct lexer *lexer, size_t bracket) {
+  const uint8_t *bytes = lexer->bytes;
+  size_t start = bracket;
+  while (start > 0 && (py_word_byte(bytes[start - 1]) || bytes[start - 1] == '.'))
+    start--;
+  size_t length = bracket - start, before = start;
+  while (before > 0 && py_blank(bytes[before - 1]))
+    before--;
+  bool raised = before >= 5 && memcmp(bytes + before - 5, "raise", 5) == 0;
+  return length && bytes[start] != '.' && !raised && !keyword(bytes + start, length) &&
+         !py_speaks(bytes + start, length);
+}
+
+/* Is the string an argument or an element that no rule takes for text? start: of its prefix. */
+static bool is_data(const struct lexer *lexer, size_t start, size_t from, size_t to, size_t end) {
+  const uint8_t *bytes = lexer->bytes;
+  unsigned words = 0;
+  for (size_t i = from; i < to; i++)
+    words += bytes[i] > ' ' && (i == from || bytes[i - 1] <= ' ');
+  while (end < lexer->size && (py_blank(bytes[end]) || bytes[end] == '\n'))
+    end++;
+  if (words >= 3 || !lexer->depth || lexer->unmatched || start == 0 || !lexer->last || !strchr("([{,:", lexer->last) ||
+      end == lexer->size || !strchr(",)]}:", bytes[end]))
+    return false;
+  size_t bracket = lexer->open[lexer->depth - 1];
+  return bytes[bracket] != '(' || quiet_call(lexer, bracket);
+}
+
+/* Is the string a statement of its own? */
+static bool is_documentation(const struct lexer *lexer, size_t start, size_t end) {
+  const uint8_t *bytes = lexer->bytes;
+  while (start > 0 && (bytes[start - 1] == ' ' || bytes[start - 1] == '\t'))
+    start--;
+  bool first = start == 0 || (bytes[start - 1] == '\n' && (start == 1 || bytes[start - 2] != '\\') &&
+                              (start <= 2 || bytes[start - 2] != '\r' || bytes[start - 3] != '\\'));
+  while (end < lexer->size && (bytes[end] == ' ' || bytes[end] == '\t' || bytes[end] == '\r'))
+    end++;
+  return first && !lexer->depth && !lexer->unmatched && (end == lexer->size || strchr("\n#;", bytes[end]));
+}
+
+/* The text of a string without escapes and fields. */
+static bool whole(struct lexer *lexer, size_t prefix, size_t from, size_t to, size_t end) {
+  size_t start = from - (end - to) - prefix;
+  if (lexer->owner || memchr(lexer->bytes + from, '\r', to - from))
+    return about(lexer, lexer->bytes + from, to - from, PLACE_PIECE);
+  if (is_data(lexer, start, from, to, end))
+    return false;
+  return about(lexer, lexer->bytes + from, to - from, is_documentation(lexer, start, end) ? PLACE_TEXT : PLACE_UNCLEAR);
+}
+
 /* From the opening quote to behind the closing one. True when it may be about a removed name, or is not understood: a
  * field of an f-string with quotes of its own, a line without its closing quote, a character by its number. */
-static bool string(struct lexer *lexer) {
+static bool string(struct lexer *lexer, size_t prefix) {
   const uint8_t *bytes = lexer->bytes;
   size_t size = lexer->size, at = lexer->at;
   uint8_t quote = bytes[at];
@@ -138,26 +244,33 @@ static bool string(struct lexer *lexer) {
   bool raw = has_prefix(lexer, 'r'), fields = has_prefix(lexer, 'f') || has_prefix(lexer, 't');
   size_t start = at += triple ? 3 : 1, from = at;
   int depth = 0;
+  bool plain = true; /* the bytes are its characters */
   for (; at < size; at++) {
     uint8_t c = bytes[at];
     if (c == quote && (!triple || (size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote))) {
       lexer->at = at + (triple ? 3 : 1);
-      return depth != 0 || about(lexer, bytes + from, at - from) || joined(lexer, bytes + start, at - start);
+      return depth != 0 ||
+             (plain ? whole(lexer, prefix, start, at, lexer->at)
+                    : about(lexer, bytes + from, at - from, PLACE_PIECE)) ||
+             joined(lexer, bytes + start, at - start);
     }
     if (c == '\n' && !triple)
       return true;
     if (c == '\\' && at + 1 < size) {
       uint8_t next = bytes[++at];
+      plain = plain && raw;
       if (raw || next == '\\' || next == '\'' || next == '"')
         continue;
       /* Behind an escape a new word begins. */
       if (next == 'x' || next == 'u' || next == 'U' || next == 'N' || (next >= '0' && next <= '9') ||
-          about(lexer, bytes + from, at - 1 - from))
+          about(lexer, bytes + from, at - 1 - from, PLACE_PIECE))
         return true;
       from = at + 1;
     } else if (fields && c == '{') {
+      plain = false;
       depth++;
     } else if (fields && c == '}') {
+      plain = false;
       depth--;
     }
   }
@@ -199,12 +312,24 @@ static enum module module(struct lexer *lexer, char *path, size_t room) {
   return MODULE_OTHER;
 }
 
+static void bracket(struct lexer *lexer, uint8_t c) {
+  if (c == '(' || c == '[' || c == '{') {
+    lexer->unmatched = lexer->unmatched || lexer->depth == PY_BRACKETS_MAX;
+    if (!lexer->unmatched)
+      lexer->open[lexer->depth++] = lexer->at;
+  } else if (c == ')' || c == ']' || c == '}') {
+    uint8_t opened = lexer->depth ? lexer->bytes[lexer->open[lexer->depth - 1]] : 0;
+    lexer->unmatched = lexer->unmatched || opened != (c == ')' ? '(' : c == ']' ? '[' : '{');
+    lexer->depth -= lexer->depth > 0;
+  }
+}
+
 /* In code a name matters as an attribute (k.NAME) and in an import of the package; else it is the file's own or what an
  * import bound, which is no result. anywhere: there is a star import, or a keyword of patch.multiple may be one. */
 static bool tokens(struct lexer *lexer, bool anywhere) {
   enum module from_module = MODULE_OTHER; /* from "from" to the end of its line or parenthesis */
   char path[128];
-  int depth = 0;
+  size_t prefix = 0; /* length of the letters in front of a quote */
   while (lexer->at < lexer->size) {
     size_t from = lexer->at;
     uint8_t c = lexer->bytes[from];
@@ -212,14 +337,18 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
       if (comment(lexer))
         return true;
     } else if (c == '"' || c == '\'') {
-      if (string(lexer))
+      if (string(lexer, prefix))
         return true;
+      lexer->last = c;
+      prefix = 0;
     } else if (py_word_byte(c)) {
       while (lexer->at < lexer->size && py_word_byte(lexer->bytes[lexer->at]))
         lexer->at++;
       size_t to = lexer->at, length = to - from;
-      bool prefix = length <= 2 && to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
-      lexer->tail_size = prefix ? lexer->tail_size : 0;
+      bool is_prefix = length <= 2 && to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
+      lexer->tail_size = is_prefix ? lexer->tail_size : 0;
+      prefix = is_prefix ? length : 0;
+      lexer->last = is_prefix ? lexer->last : c;
       if (length == 4 && memcmp(lexer->bytes + from, "from", 4) == 0) {
         from_module = module(lexer, path, sizeof path);
       } else if (length == 6 && memcmp(lexer->bytes + from, "import", 6) == 0 && from_module == MODULE_OTHER) {
@@ -232,9 +361,11 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
           return true;
       }
     } else {
-      depth += (c == '(') - (c == ')');
-      if (c == '\n' && depth <= 0 && from > 0 && lexer->bytes[from - 1] != '\\')
+      bracket(lexer, c);
+      if (c == '\n' && !lexer->depth && from > 0 && lexer->bytes[from - 1] != '\\')
         from_module = MODULE_OTHER;
+      if (!py_blank(c) && c != '\n' && c != '\r' && c != '\\')
+        lexer->last = c;
       if (!py_blank(c) && c != '\n' && c != '\r' && c != '\\' && c != '(' && c != ')' && c != '+')
         lexer->tail_size = 0;
       lexer->at++;
@@ -243,17 +374,130 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
   return false;
 }
 
-bool py_candidate(const struct scan *scan, const struct source_file *file) {
-  if (file->language != LANGUAGE_PYTHON || (file->seen & SEEN_IGNORE))
-    return true;
-  if (!(file->seen & (SEEN_OWNER | SEEN_NAME)) && !(scan->options.sglang_release && (file->seen & SEEN_ROUTE)))
+/* --- whose a name is ---------------------------------------------------------------------------------------------- */
+
+static size_t string_end(const uint8_t *bytes, size_t size, size_t at) {
+  uint8_t quote = bytes[at];
+  bool triple = size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote;
+  for (at += triple ? 3 : 1; at < size; at++) {
+    if (bytes[at] == '\\')
+      at++;
+    else if (bytes[at] == quote && (!triple || (size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote)))
+      return at + (triple ? 3 : 1);
+  }
+  return size;
+}
+
+static bool word_is(const uint8_t *word, size_t length, const char *text) {
+  return strlen(text) == length && memcmp(word, text, length) == 0;
+}
+
+enum whose {
+  WHOSE_NOBODY, /* nothing in the file binds the name */
+  WHOSE_FILE,   /* the file defines it or has it from somebody else's module */
+  WHOSE_UNCLEAR,
+};
+
+/* In which kind of import statement the tokens are. */
+enum import { IMPORT_NONE, IMPORT_FROM, IMPORT_FROM_OURS, IMPORT_NAMES, IMPORT_NAMES_OURS, IMPORT_MODULES };
+
+/* By the tokens of the whole file; its strings and brackets are known to match. */
+static enum whose whose(const struct lexer *lexer, const uint8_t *name, size_t name_length) {
+  const uint8_t *bytes = lexer->bytes, *before = bytes; /* the word before, while nothing else came */
+  size_t size = lexer->size, before_length = 0;
+  enum import import = IMPORT_NONE;
+  bool bound = false, unclear = false;
+  int depth = 0;
+  for (size_t at = 0; at < size;) {
+    uint8_t c = bytes[at];
+    if (py_word_byte(c)) {
+      size_t start = at;
+      while (at < size && py_word_byte(bytes[at]))
+        at++;
+      const uint8_t *word = bytes + start;
+      size_t length = at - start, next = at, dot = start;
+      while (next < size && py_blank(bytes[next]))
+        next++;
+      while (dot > 0 && py_blank(bytes[dot - 1]))
+        dot--;
+      if (word_is(word, length, "from")) {
+        import = size - next > 3 && memcmp(bytes + next, "sgl", 3) == 0 ? IMPORT_FROM_OURS : IMPORT_FROM;
+      } else if (word_is(word, length, "import")) {
+        import = import == IMPORT_FROM ? IMPORT_NAMES : import == IMPORT_FROM_OURS ? IMPORT_NAMES_OURS : IMPORT_MODULES;
+      } else if (length == name_length && memcmp(word, name, length) == 0 && (!dot || bytes[dot - 1] != '.')) {
+        bool renamed = size - next > 2 && memcmp(bytes + next, "as", 2) == 0 && !py_word_byte(bytes[next + 2]);
+        if (word_is(before, before_length, "def") || word_is(before, before_length, "class"))
+          bound = true;
+        else if (import == IMPORT_NAMES)
+          bound = bound || !renamed;
+        else if (import == IMPORT_NAMES_OURS || import == IMPORT_MODULES)
+          return WHOSE_UNCLEAR;
+        else
+          unclear = true;
+      }
+      before = word;
+      before_length = length;
+      continue;
+    }
+    if (!py_blank(c))
+      before_length = 0;
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (!depth && (c == ';' || (c == '\n' && at > 0 && bytes[at - 1] != '\\' &&
+                                (at < 2 || bytes[at - 1] != '\r' || bytes[at - 2] != '\\'))))
+      import = IMPORT_NONE;
+    if (c == '#')
+      while (at < size && bytes[at] != '\n')
+        at++;
+    else
+      at = c == '"' || c == '\'' ? string_end(bytes, size, at) : at + 1;
+  }
+  return bound ? WHOSE_FILE : unclear ? WHOSE_UNCLEAR : WHOSE_NOBODY;
+}
+
+/* Takes out the file's own names; false when only a tree can tell. */
+static bool settle(struct lexer *lexer, struct py_talk *talk) {
+  size_t texts = 0, own = 0;
+  if (lexer->named_count && (lexer->depth || lexer->unmatched))
     return false;
+  for (unsigned i = 0; i < lexer->named_count; i++) {
+    const struct named *named = &lexer->named[i];
+    enum whose known = named->word ? whose(lexer, named->word, named->length) : WHOSE_NOBODY;
+    if (known == WHOSE_FILE) {
+      PY_GROW(talk->own, talk->own_count, own);
+      talk->own[talk->own_count++] = (struct py_span){(size_t)(named->word - lexer->bytes), named->length};
+      continue;
+    }
+    if (known == WHOSE_UNCLEAR || named->place != PLACE_TEXT)
+      return false;
+    if (talk->texts_count && talk->texts[talk->texts_count - 1].start == named->start)
+      continue;
+    PY_GROW(talk->texts, talk->texts_count, texts);
+    talk->texts[talk->texts_count++] = (struct py_span){named->start, named->end - named->start};
+  }
+  return true;
+}
+
+enum py_need py_candidate(const struct scan *scan, const struct source_file *file, struct py_talk *talk) {
+  *talk = (struct py_talk){0};
+  if (file->language != LANGUAGE_PYTHON || (file->seen & SEEN_IGNORE))
+    return PY_NEEDS_TREE;
+  if (!(file->seen & (SEEN_OWNER | SEEN_NAME)) && !(scan->options.sglang_release && (file->seen & SEEN_ROUTE)))
+    return PY_NEEDS_NOTHING;
   if (unusual(file))
-    return true;
-  struct lexer lexer = {.scan = scan, .bytes = file->bytes, .size = file->size, .owner = has_owner(scan, file)};
+    return PY_NEEDS_TREE;
+  struct lexer *lexer = scan_alloc(NULL, sizeof *lexer);
+  *lexer = (struct lexer){.scan = scan, .bytes = file->bytes, .size = file->size, .owner = has_owner(scan, file)};
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
-    lexer.at = 3;
-  bool found = tokens(&lexer, has(file, "import *") || has(file, "multiple("));
-  arena_free(&lexer.arena);
-  return found;
+    lexer->at = 3;
+  enum py_need need = PY_NEEDS_TREE;
+  if (!tokens(lexer, has(file, "import *") || has(file, "multiple(")) && settle(lexer, talk))
+    need = talk->texts_count ? PY_NEEDS_TALK : PY_NEEDS_NOTHING;
+  arena_free(&lexer->arena);
+  free(lexer);
+  return need;
+}
+
+void py_talk_close(struct py_talk *talk) {
+  free(talk->texts);
+  free(talk->own);
 }

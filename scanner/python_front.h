@@ -408,7 +408,25 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file);
 /* --- python_candidate.c ------------------------------------------------------------------------------------------- */
 
 /* May the file have a finding? For files that the prefilter has seen, after the index. */
-bool py_candidate(const struct scan *scan, const struct source_file *file);
+enum py_need {
+  PY_NEEDS_NOTHING, /* no finding */
+  PY_NEEDS_TALK,    /* the mentions in the texts of *talk, and nothing else */
+  PY_NEEDS_TREE,
+};
+
+struct py_span {
+  size_t start, size;
+};
+
+struct py_talk {
+  struct py_span *texts; /* comments and documentation */
+  size_t texts_count;
+  struct py_span *own; /* places of words that are the file's own: the texts may have them too */
+  size_t own_count;
+};
+
+enum py_need py_candidate(const struct scan *scan, const struct source_file *file, struct py_talk *talk);
+void py_talk_close(struct py_talk *talk);
 
 /* --- one text under analysis -------------------------------------------------------------------------------------- */
 
@@ -434,7 +452,8 @@ struct py_unit {
   struct py_kept *kept; /* and the attributes that an assignment gives a value, since they were asked for */
   uint32_t kept_count, kept_capacity;
   bool kept_known;
-  uint8_t *name_owners; /* python_strings.c: of each name, as far as they were asked for */
+  const struct py_talk *talk; /* NULL when there is a tree */
+  uint8_t *name_owners;       /* python_strings.c: of each name, as far as they were asked for */
   /* Only for files that are reported: */
   const struct source_file *file;
   struct result *result;
@@ -609,6 +628,13 @@ int py_named_compare(const void *left, const void *right);
 void py_comment(struct py_unit *unit, size_t start, size_t end);
 /* Each word of text cells, comments and log text that names a removed thing. `at` may be NULL: then bytes stand in the
  * source from `base` on. */
+/* Is the word a word of its own, and no name of an argument? */
+bool py_mention_stands(const uint8_t *bytes, size_t size, size_t from, size_t end);
+/* NAME.py is a module of that name, not the function. */
+bool py_module_file(const uint8_t *bytes, size_t size, size_t end);
+/* Is there one of the words of functions that print, log, warn or raise in a name such as "logger.info_once",
+ * "ValueError", "_log_on_rank_0"? */
+bool py_speaks(const uint8_t *name, size_t size);
 void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at, size_t base, size_t size);
 
 /* --- python_ignore.c ---------------------------------------------------------------------------------------------- */

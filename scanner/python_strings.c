@@ -12,6 +12,9 @@ enum file_owner { FILE_NOTHING, FILE_PACKAGE, FILE_OTHER };
 
 static enum file_owner file_owner(struct py_unit *unit, const uint8_t *word, size_t length) {
   enum { ASKED = 4 };
+  for (size_t i = 0; unit->talk && i < unit->talk->own_count; i++)
+    if (unit->talk->own[i].size == length && memcmp(unit->source.bytes + unit->talk->own[i].start, word, length) == 0)
+      return FILE_OTHER;
   uint32_t name = unit->scopes.tree ? py_name(&unit->scopes, (const char *)word, length) : PY_NO_NAME;
   if (name == PY_NO_NAME)
     return FILE_NOTHING;
@@ -53,8 +56,12 @@ static const struct catalog_symbol *alias_owner(struct py_unit *unit, const char
                                            : rules_python_removed(unit->scan, module, text);
 }
 
-/* NAME.py is a module of that name, not the function. */
-static bool module_file(const uint8_t *bytes, size_t size, size_t end) {
+bool py_mention_stands(const uint8_t *bytes, size_t size, size_t from, size_t end) {
+  return !text_argument_comment(bytes, size, from, end) && (!from || bytes[from - 1] < 0x80) &&
+         (end == size || bytes[end] < 0x80);
+}
+
+bool py_module_file(const uint8_t *bytes, size_t size, size_t end) {
   return size - end >= 3 && memcmp(bytes + end, ".py", 3) == 0 && (size - end == 3 || !py_word_byte(bytes[end + 3]));
 }
 
@@ -64,9 +71,7 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
   for (size_t from = 0; (from = rules_next_name(unit->scan, bytes, size, from, &symbol, &length)) != SIZE_MAX;
        from = next) {
     next = from + length;
-    /* A letter that is not ASCII makes another word. */
-    if (text_argument_comment(bytes, size, from, next) || (from && bytes[from - 1] >= 0x80) ||
-        (next < size && bytes[next] >= 0x80))
+    if (!py_mention_stands(bytes, size, from, next))
       continue;
     const struct catalog_symbol *owned = NULL;
     const char *path;
@@ -77,7 +82,7 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
       continue;
     if (owner == PY_OWNER_PACKAGE)
       symbol = owned;
-    else if (module_file(bytes, size, next) || !rules_word_removed(unit->scan, symbol, bytes + from, length) ||
+    else if (py_module_file(bytes, size, next) || !rules_word_removed(unit->scan, symbol, bytes + from, length) ||
              file_owner(unit, bytes + from, length) == FILE_OTHER)
       continue;
     py_find(unit, at ? at[from] : base + from, symbol, VERDICT_MENTION, EVIDENCE_TEXT, LEVEL_NOTE,
@@ -108,21 +113,19 @@ static bool lower_is(const uint8_t *word, size_t length, const char *text) {
   return true;
 }
 
-/* One of the words in a name such as "logger.info_once", "ValueError", "_log_on_rank_0". */
-static bool has_word_of(const struct py_tree *tree, py_id node, const char *const *list, size_t count) {
-  uint32_t end = tree->nodes[node].end;
-  for (uint32_t at = tree->nodes[node].start; at < end;) {
-    uint8_t c = tree->bytes[at];
+bool py_speaks(const uint8_t *name, size_t size) {
+  for (size_t at = 0; at < size;) {
+    uint8_t c = name[at];
     if (!py_word_byte(c) || c == '_') {
       at++;
       continue;
     }
-    uint32_t stop = at + 1;
-    while (stop < end && py_word_byte(tree->bytes[stop]) && tree->bytes[stop] != '_' &&
-           !(tree->bytes[stop] >= 'A' && tree->bytes[stop] <= 'Z' && tree->bytes[stop - 1] >= 'a'))
+    size_t stop = at + 1;
+    while (stop < size && py_word_byte(name[stop]) && name[stop] != '_' &&
+           !(name[stop] >= 'A' && name[stop] <= 'Z' && name[stop - 1] >= 'a'))
       stop++;
-    for (size_t i = 0; i < count; i++)
-      if (lower_is(tree->bytes + at, stop - at, list[i]))
+    for (size_t i = 0; i < sizeof speakers / sizeof *speakers; i++)
+      if (lower_is(name + at, stop - at, speakers[i]))
         return true;
     at = stop;
   }
@@ -157,7 +160,8 @@ static bool is_spoken(const struct py_tree *tree, py_id string) {
       if (function == node)
         break; /* its method was called on the string: the result goes on */
       return function && py_kind(tree, function) != PY_CALL &&
-             has_word_of(tree, function, speakers, sizeof speakers / sizeof *speakers);
+             py_speaks(tree->bytes + tree->nodes[function].start,
+                       tree->nodes[function].end - tree->nodes[function].start);
     }
     case PY_RAISE_STATEMENT:
       return true;
