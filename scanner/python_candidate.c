@@ -27,6 +27,7 @@ struct named {
   size_t length;
   size_t start, end; /* of the text */
   enum place place;
+  enum py_whose whose;
 };
 
 /* A file with more is parsed. */
@@ -37,6 +38,7 @@ struct lexer {
   const uint8_t *bytes;
   size_t size, at;
   bool owner; /* the file may reach the package */
+  bool self;  /* what is called self may be something else than an object of the class */
   struct arena arena;
   uint8_t tail[JOINED]; /* the end of the last string, while another one may continue it */
   size_t tail_size;
@@ -108,11 +110,13 @@ static bool mentions(struct lexer *lexer, const uint8_t *text, size_t size, enum
   for (size_t at = 0; (at = rules_next_name(lexer->scan, text, size, at, &symbol, &length)) != SIZE_MAX; at += length) {
     if (place != PLACE_PIECE && !py_mention_stands(text, size, at, at + length))
       continue;
-    struct named named = {text + at, length, (size_t)(text - lexer->bytes), (size_t)(text - lexer->bytes) + size,
-                          place};
+    size_t start = (size_t)(text - lexer->bytes);
+    struct named named = {.word = text + at, .length = length, .start = start, .end = start + size, .place = place};
     enum py_owner owner = py_owner_before(lexer->scan, &lexer->arena, text, at, length, &owned, &path);
     if (owner == PY_OWNER_OTHER && path && lexer->owner)
       return true; /* an alias */
+    if (place == PLACE_PIECE && at >= 2 && text[at - 1] == '.' && text[at - 2] == '}')
+      owner = PY_OWNER_NONE; /* a field of an f-string is anybody */
     if (owner == PY_OWNER_PACKAGE)
       named.word = NULL;
     else if (owner == PY_OWNER_OTHER || !rules_word_removed(lexer->scan, symbol, text + at, length) ||
@@ -217,8 +221,7 @@ static bool is_documentation(const struct lexer *lexer, size_t start, size_t end
   const uint8_t *bytes = lexer->bytes;
   while (start > 0 && (bytes[start - 1] == ' ' || bytes[start - 1] == '\t'))
     start--;
-  bool first = start == 0 || (bytes[start - 1] == '\n' && (start == 1 || bytes[start - 2] != '\\') &&
-                              (start <= 2 || bytes[start - 2] != '\r' || bytes[start - 3] != '\\'));
+  bool first = start == 0 || py_ends_line(bytes, start - 1);
   while (end < lexer->size && (bytes[end] == ' ' || bytes[end] == '\t' || bytes[end] == '\r'))
     end++;
   return first && !lexer->depth && !lexer->unmatched && (end == lexer->size || strchr("\n#;", bytes[end]));
@@ -285,6 +288,39 @@ static bool attribute(const struct lexer *lexer, size_t from) {
                       lexer->bytes[from - 1] == '\r' || lexer->bytes[from - 1] == '\\'))
     from--;
   return from > 0 && lexer->bytes[from - 1] == '.';
+}
+
+/* Is it an attribute of self? Nobody passes a package there. */
+static bool of_self(const struct lexer *lexer, size_t from) {
+  const uint8_t *bytes = lexer->bytes;
+  return !lexer->self && from >= 6 && memcmp(bytes + from - 5, "self.", 5) == 0 && !py_word_byte(bytes[from - 6]) &&
+         bytes[from - 6] != '.';
+}
+
+/* May something else than a parameter be called self? By what stands around the word. */
+static bool binds_self(const struct source_file *file) {
+  static const char *const binders[] = {"as", "for", "import", "global", "nonlocal", "def", "class", "in"};
+  const uint8_t *start = file->bytes, *end = start + file->size;
+  for (const uint8_t *at = start; (at = memmem(at, (size_t)(end - at), "self", 4)); at += 4) {
+    const uint8_t *next = at + 4, *before = at, *word;
+    if ((at > start && py_word_byte(at[-1])) || (next < end && py_word_byte(*next)))
+      continue;
+    while (before > start && (py_blank(before[-1]) || before[-1] == '\n' || before[-1] == '\r'))
+      before--;
+    while (next < end && (py_blank(*next) || *next == '\n' || *next == '\r'))
+      next++;
+    for (word = before; word > start && py_word_byte(word[-1]);)
+      word--;
+    uint8_t last = before > start ? before[-1] : 0, first = next < end ? *next : 0;
+    if (last == '\\' || first == '\\' || first == '=' || first == ':' ||
+        (last == ',' && first != ')' && first != '.') || (first == ',' && last != '('))
+      return true;
+    for (size_t i = 0; i < sizeof binders / sizeof *binders; i++)
+      if (strlen(binders[i]) == (size_t)(before - word) && memcmp(binders[i], word, (size_t)(before - word)) == 0 &&
+          first != '.')
+        return true;
+  }
+  return false;
 }
 
 /* "from PATH" and "import PATH". */
@@ -356,13 +392,13 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
       } else if (lexer->owner && is_name(lexer, from, to)) {
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : 0), lexer->bytes + from);
-        if (anywhere || from_module == MODULE_UNCLEAR || attribute(lexer, from) ||
+        if (anywhere || from_module == MODULE_UNCLEAR || (attribute(lexer, from) && !of_self(lexer, from)) ||
             (from_module == MODULE_PACKAGE && rules_python_removed(lexer->scan, path, name)))
           return true;
       }
     } else {
       bracket(lexer, c);
-      if (c == '\n' && !lexer->depth && from > 0 && lexer->bytes[from - 1] != '\\')
+      if (!lexer->depth && py_ends_line(lexer->bytes, from))
         from_module = MODULE_OTHER;
       if (!py_blank(c) && c != '\n' && c != '\r' && c != '\\')
         lexer->last = c;
@@ -374,84 +410,17 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
   return false;
 }
 
-/* --- whose a name is ---------------------------------------------------------------------------------------------- */
+/* --- the whole file ----------------------------------------------------------------------------------------------- */
 
-static size_t string_end(const uint8_t *bytes, size_t size, size_t at) {
-  uint8_t quote = bytes[at];
-  bool triple = size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote;
-  for (at += triple ? 3 : 1; at < size; at++) {
-    if (bytes[at] == '\\')
-      at++;
-    else if (bytes[at] == quote && (!triple || (size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote)))
-      return at + (triple ? 3 : 1);
-  }
-  return size;
-}
-
-static bool word_is(const uint8_t *word, size_t length, const char *text) {
-  return strlen(text) == length && memcmp(word, text, length) == 0;
-}
-
-enum whose {
-  WHOSE_NOBODY, /* nothing in the file binds the name */
-  WHOSE_FILE,   /* the file defines it or has it from somebody else's module */
-  WHOSE_UNCLEAR,
-};
-
-/* In which kind of import statement the tokens are. */
-enum import { IMPORT_NONE, IMPORT_FROM, IMPORT_FROM_OURS, IMPORT_NAMES, IMPORT_NAMES_OURS, IMPORT_MODULES };
-
-/* By the tokens of the whole file; its strings and brackets are known to match. */
-static enum whose whose(const struct lexer *lexer, const uint8_t *name, size_t name_length) {
-  const uint8_t *bytes = lexer->bytes, *before = bytes; /* the word before, while nothing else came */
-  size_t size = lexer->size, before_length = 0;
-  enum import import = IMPORT_NONE;
-  bool bound = false, unclear = false;
-  int depth = 0;
-  for (size_t at = 0; at < size;) {
-    uint8_t c = bytes[at];
-    if (py_word_byte(c)) {
-      size_t start = at;
-      while (at < size && py_word_byte(bytes[at]))
-        at++;
-      const uint8_t *word = bytes + start;
-      size_t length = at - start, next = at, dot = start;
-      while (next < size && py_blank(bytes[next]))
-        next++;
-      while (dot > 0 && py_blank(bytes[dot - 1]))
-        dot--;
-      if (word_is(word, length, "from")) {
-        import = size - next > 3 && memcmp(bytes + next, "sgl", 3) == 0 ? IMPORT_FROM_OURS : IMPORT_FROM;
-      } else if (word_is(word, length, "import")) {
-        import = import == IMPORT_FROM ? IMPORT_NAMES : import == IMPORT_FROM_OURS ? IMPORT_NAMES_OURS : IMPORT_MODULES;
-      } else if (length == name_length && memcmp(word, name, length) == 0 && (!dot || bytes[dot - 1] != '.')) {
-        bool renamed = size - next > 2 && memcmp(bytes + next, "as", 2) == 0 && !py_word_byte(bytes[next + 2]);
-        if (word_is(before, before_length, "def") || word_is(before, before_length, "class"))
-          bound = true;
-        else if (import == IMPORT_NAMES)
-          bound = bound || !renamed;
-        else if (import == IMPORT_NAMES_OURS || import == IMPORT_MODULES)
-          return WHOSE_UNCLEAR;
-        else
-          unclear = true;
-      }
-      before = word;
-      before_length = length;
-      continue;
-    }
-    if (!py_blank(c))
-      before_length = 0;
-    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-    if (!depth && (c == ';' || (c == '\n' && at > 0 && bytes[at - 1] != '\\' &&
-                                (at < 2 || bytes[at - 1] != '\r' || bytes[at - 2] != '\\'))))
-      import = IMPORT_NONE;
-    if (c == '#')
-      while (at < size && bytes[at] != '\n')
-        at++;
-    else
-      at = c == '"' || c == '\'' ? string_end(bytes, size, at) : at + 1;
-  }
-  return bound ? WHOSE_FILE : unclear ? WHOSE_UNCLEAR : WHOSE_NOBODY;
+/* Of a kept name; one that was asked for before is not looked for again. */
+static enum py_whose whose(struct lexer *lexer, unsigned number) {
+  struct named *named = &lexer->named[number];
+  if (!named->word)
+    return PY_WHOSE_NOBODY;
+  for (const struct named *other = lexer->named; other < named; other++)
+    if (other->word && other->length == named->length && memcmp(other->word, named->word, named->length) == 0)
+      return named->whose = other->whose;
+  return named->whose = py_whose(lexer->bytes, lexer->size, named->word, named->length);
 }
 
 /* Takes out the file's own names; false when only a tree can tell. */
@@ -461,13 +430,13 @@ static bool settle(struct lexer *lexer, struct py_talk *talk) {
     return false;
   for (unsigned i = 0; i < lexer->named_count; i++) {
     const struct named *named = &lexer->named[i];
-    enum whose known = named->word ? whose(lexer, named->word, named->length) : WHOSE_NOBODY;
-    if (known == WHOSE_FILE) {
+    enum py_whose known = whose(lexer, i);
+    if (known == PY_WHOSE_FILE) {
       PY_GROW(talk->own, talk->own_count, own);
       talk->own[talk->own_count++] = (struct py_span){(size_t)(named->word - lexer->bytes), named->length};
       continue;
     }
-    if (known == WHOSE_UNCLEAR || named->place != PLACE_TEXT)
+    if (known == PY_WHOSE_UNCLEAR || named->place != PLACE_TEXT)
       return false;
     if (talk->texts_count && talk->texts[talk->texts_count - 1].start == named->start)
       continue;
@@ -487,6 +456,7 @@ enum py_need py_candidate(const struct scan *scan, const struct source_file *fil
     return PY_NEEDS_TREE;
   struct lexer *lexer = scan_alloc(NULL, sizeof *lexer);
   *lexer = (struct lexer){.scan = scan, .bytes = file->bytes, .size = file->size, .owner = has_owner(scan, file)};
+  lexer->self = !lexer->owner || binds_self(file);
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
     lexer->at = 3;
   enum py_need need = PY_NEEDS_TREE;

@@ -13,6 +13,8 @@
  *   python_values.c    which package, module or operator namespace an expression is
  *   python_constants.c names and strings that stand for one text
  *   python_unit.c      one text with its tree, scopes and guards
+ *   python_candidate.c which files need a tree, by their tokens
+ *   python_whose.c     whose a name is, by the tokens of the file
  *   python_index.c     which module of the tree binds the package to which name
  *   python_literals.c  the characters of string literals
  *   python_layout.c    where a statement stands on its line
@@ -61,6 +63,12 @@ static inline bool py_word_byte(uint8_t c) {
 
 static inline bool py_blank(uint8_t c) {
   return c == ' ' || c == '\t' || c == '\f';
+}
+
+/* Does the newline at `at` end its line for Python: is there no backslash in front? */
+static inline bool py_ends_line(const uint8_t *bytes, size_t at) {
+  size_t before = at - (at > 0 && bytes[at - 1] == '\r');
+  return bytes[at] == '\n' && (before == 0 || bytes[before - 1] != '\\');
 }
 
 /* --- python_source.c ---------------------------------------------------------------------------------------------- */
@@ -405,9 +413,19 @@ void python_index_visit(const struct scan *scan,
 /* Does the file have the name of any that leads on? */
 bool py_index_exported(const struct scan *scan, const struct source_file *file);
 
+/* --- python_whose.c ----------------------------------------------------------------------------------------------- */
+
+enum py_whose {
+  PY_WHOSE_NOBODY, /* nothing in the file binds the name */
+  PY_WHOSE_FILE,   /* the file defines it or has it from somebody else's module */
+  PY_WHOSE_UNCLEAR,
+};
+
+/* Of a text whose strings and brackets match. */
+enum py_whose py_whose(const uint8_t *bytes, size_t size, const uint8_t *name, size_t name_length);
+
 /* --- python_candidate.c ------------------------------------------------------------------------------------------- */
 
-/* May the file have a finding? For files that the prefilter has seen, after the index. */
 enum py_need {
   PY_NEEDS_NOTHING, /* no finding */
   PY_NEEDS_TALK,    /* the mentions in the texts of *talk, and nothing else */
@@ -425,6 +443,7 @@ struct py_talk {
   size_t own_count;
 };
 
+/* What the file's findings need. For files that the prefilter has seen, after the index. */
 enum py_need py_candidate(const struct scan *scan, const struct source_file *file, struct py_talk *talk);
 void py_talk_close(struct py_talk *talk);
 
@@ -626,8 +645,6 @@ int py_named_compare(const void *left, const void *right);
 /* --- python_strings.c --------------------------------------------------------------------------------------------- */
 
 void py_comment(struct py_unit *unit, size_t start, size_t end);
-/* Each word of text cells, comments and log text that names a removed thing. `at` may be NULL: then bytes stand in the
- * source from `base` on. */
 /* Is the word a word of its own, and no name of an argument? */
 bool py_mention_stands(const uint8_t *bytes, size_t size, size_t from, size_t end);
 /* NAME.py is a module of that name, not the function. */
@@ -635,6 +652,8 @@ bool py_module_file(const uint8_t *bytes, size_t size, size_t end);
 /* Is there one of the words of functions that print, log, warn or raise in a name such as "logger.info_once",
  * "ValueError", "_log_on_rank_0"? */
 bool py_speaks(const uint8_t *name, size_t size);
+/* Each word of text cells, comments and log text that names a removed thing. `at` may be NULL: then bytes stand in the
+ * source from `base` on. */
 void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at, size_t base, size_t size);
 
 /* --- python_ignore.c ---------------------------------------------------------------------------------------------- */

@@ -149,13 +149,27 @@ static bool in_function(const struct source_file *file, const uint8_t *at) {
   return false;
 }
 
+/* Is the text, which ends at `at`, one of another package ("import sgl_kernel_npu"), or an operator of the namespace
+ * ("ops.sgl_kernel.NAME"), which is no owner of anything? */
+static bool leads_elsewhere(const struct source_file *file, const char *text, const uint8_t *at) {
+  const uint8_t *end = file->bytes + file->size;
+  size_t length = strlen(text), tail = sizeof PY_PACKAGE - 1;
+  if (length <= tail || strcmp(text + length - tail, PY_PACKAGE) != 0 || at == end)
+    return false;
+  if (py_word_byte(*at))
+    return true;
+  while (at < end && (py_blank(*at) || *at == '\n' || *at == '\r' || *at == '\\'))
+    at++;
+  return text[length - tail - 1] == '.' && at < end && *at == '.';
+}
+
 /* Is the text there, outside of functions? Not all of very many places are looked at. */
 static bool has_outside(const struct source_file *file, bool global, const char *text) {
   const uint8_t *end = file->bytes + file->size;
   size_t length = strlen(text);
   unsigned count = 0;
   for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), text, length)); at += length)
-    if (global || ++count > 50 || !in_function(file, at))
+    if (!leads_elsewhere(file, text, at + length) && (global || ++count > 50 || !in_function(file, at)))
       return true;
   return false;
 }
