@@ -209,7 +209,7 @@ static bool is_data(const struct lexer *lexer, size_t start, size_t from, size_t
     words += bytes[i] > ' ' && (i == from || bytes[i - 1] <= ' ');
   while (end < lexer->size && (py_blank(bytes[end]) || bytes[end] == '\n'))
     end++;
-  if (words >= 3 || !lexer->depth || lexer->unmatched || start == 0 || !lexer->last || !strchr("([{,:", lexer->last) ||
+  if (words >= 3 || !lexer->depth || lexer->unmatched || start == 0 || !lexer->last || !strchr("([{,:/", lexer->last) ||
       end == lexer->size || !strchr(",)]}:", bytes[end]))
     return false;
   size_t bracket = lexer->open[lexer->depth - 1];
@@ -299,7 +299,7 @@ static bool of_self(const struct lexer *lexer, size_t from) {
 
 /* May something else than a parameter be called self? By what stands around the word. */
 static bool binds_self(const struct source_file *file) {
-  static const char *const binders[] = {"as", "for", "import", "global", "nonlocal", "def", "class", "in"};
+  static const char *const binders[] = {"as", "for", "import", "global", "nonlocal", "def", "class"};
   const uint8_t *start = file->bytes, *end = start + file->size;
   for (const uint8_t *at = start; (at = memmem(at, (size_t)(end - at), "self", 4)); at += 4) {
     const uint8_t *next = at + 4, *before = at, *word;
@@ -317,7 +317,7 @@ static bool binds_self(const struct source_file *file) {
       return true;
     for (size_t i = 0; i < sizeof binders / sizeof *binders; i++)
       if (strlen(binders[i]) == (size_t)(before - word) && memcmp(binders[i], word, (size_t)(before - word)) == 0 &&
-          first != '.')
+          first != '.' && first != '-')
         return true;
   }
   return false;

@@ -163,14 +163,24 @@ static bool leads_elsewhere(const struct source_file *file, const char *text, co
   return text[length - tail - 1] == '.' && at < end && *at == '.';
 }
 
+/* Which of the places were left out. */
+struct left_out {
+  bool elsewhere, inside; /* of a function, which may return the package */
+};
+
 /* Is the text there, outside of functions? Not all of very many places are looked at. */
-static bool has_outside(const struct source_file *file, bool global, const char *text) {
+static bool has_outside(const struct source_file *file, bool global, const char *text, struct left_out *left) {
   const uint8_t *end = file->bytes + file->size;
   size_t length = strlen(text);
   unsigned count = 0;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), text, length)); at += length)
-    if (!leads_elsewhere(file, text, at + length) && (global || ++count > 50 || !in_function(file, at)))
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), text, length)); at += length) {
+    if (leads_elsewhere(file, text, at + length))
+      left->elsewhere = true;
+    else if (global || ++count > 50 || !in_function(file, at))
       return true;
+    else
+      left->inside = true;
+  }
   return false;
 }
 
@@ -194,9 +204,12 @@ static bool may_export(const struct python_index *index, const struct source_fil
   if (!(file->seen & SEEN_OWNER) || file->language != LANGUAGE_PYTHON || !file->bytes)
     return false;
   bool global = has_global(file);
+  struct left_out left = {0};
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-    if (has_outside(file, global, ways[i]))
+    if (has_outside(file, global, ways[i], &left))
       return true;
+  if (left.elsewhere && left.inside)
+    return true;
   const uint8_t *end = file->bytes + file->size;
   for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), PY_PACKAGE, sizeof PY_PACKAGE - 1));)
     if (imports_module(index, at += sizeof PY_PACKAGE - 1, end))

@@ -17,6 +17,9 @@ EXPORTS = {
     "CRLF": "if A:\r\n    import sgl_kernel as k\r\n",
 }
 NONE = {
+    "an operator of the namespace": "import torch\nk = torch.ops.sgl_kernel.dsv3_fused_a_gemm\n",
+    "an operator over lines": "import torch\nk = (torch.ops.sgl_kernel\n    .dsv3_fused_a_gemm)\n",
+    "another package": "import sgl_kernel_npu as k\n",
     "of a function": "def k():\n    import sgl_kernel as k\n",
     "of a function in an if": "if A:\n    def f():\n        x = 1\n\n        k = torch.ops.sgl_kernel\n",
     "of a class": "class A:\n    import sgl_kernel as k\n",
@@ -24,13 +27,20 @@ NONE = {
 }
 
 
-def found(module):
-    with Tree({"kernels.py": module, "use.py": USE}) as tree:
+RETURNED = "import torch\nx = torch.ops.sgl_kernel.gelu\n\ndef k():\n    return torch.ops.sgl_kernel\n"
+
+
+def found(module, use=USE):
+    with Tree({"kernels.py": module, "use.py": use}) as tree:
         return any(row.startswith("use.py:3 ") for row in tree.rows())
 
 
 def test_exports():
     equal([name for name, text in EXPORTS.items() if not found(text)], [])
+
+
+def test_returned_beside_an_operator():
+    equal(found(RETURNED, USE.replace("k.", "k().")), True)
 
 
 def test_no_exports():
