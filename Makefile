@@ -97,10 +97,11 @@ endif
 # The newest libclang; looked up when first needed, after the packages are there.
 LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n 1 | sed 's,/include/.*,,')
 CLANG_CFLAGS = -isystem $(LLVM)/include
-CLANG_LIBS = -L$(LLVM)/lib -Wl,-rpath,$(LLVM)/lib -lclang
+LIBCLANG = $(notdir $(realpath $(LLVM)/lib/libclang.so))
+CLANG_FILES = -DLIBCLANG_FILE='"$(LLVM)/lib/$(LIBCLANG)"' -DLIBCLANG_SONAME='"$(LIBCLANG)"'
 SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive nettle
 SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
-SCANNER_LIBS = $(CLANG_LIBS) $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread
+SCANNER_LIBS = $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread -ldl
 CUNIT_LIBS := -l:libcunit.a
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ $(B)/obj/grammar/runtime.o: $(GRAMMAR)/src/parser.c
 
 EXTRA_jit := -DSGL_JIT_BUILDING
 EXTRA_shim := -DSGL_COMPAT_BUILDING
-EXTRA_scanner = $(SCANNER_CFLAGS)
+EXTRA_scanner = $(SCANNER_CFLAGS) $(CLANG_FILES)
 EXTRA_tests = $(SCANNER_CFLAGS)
 
 # --- catalog ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "scanner/cache.h"
 #include "scanner/cxx_database.h"
 #include "scanner/cxx_front.h"
+#include "scanner/libclang.h"
 #include "scanner/load.h"
 #include "scanner/python_front.h"
 
@@ -178,7 +179,7 @@ struct cache *cache_open(const char *real_root) {
     return NULL;
   clock_gettime(CLOCK_REALTIME, &now);
   struct cache *cache = scan_alloc(NULL, sizeof *cache);
-  *cache = (struct cache){.real_root = scan_format("%s", real_root), .clang = cxx_ast_version()};
+  *cache = (struct cache){.real_root = scan_format("%s", real_root), .clang = libclang_identity()};
   cache->program = file_id_of(&status);
   cache->started = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
   cache->bytes = cache_file_read(real_root, &cache->size);

@@ -6,8 +6,8 @@
  * has not to see. The language is C++20 for every kind of source: CUDA's keywords are macros of the prelude. */
 #include "scanner/cxx_front.h"
 #include "scanner/cxx_scopes.h"
+#include "scanner/libclang.h"
 
-#include <clang-c/Index.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +17,9 @@
 /* The generated prelude (catalog/prelude.h.in). */
 extern const char cxx_prelude[];
 extern const size_t cxx_prelude_size;
+
+/* NULL when it cannot be loaded. Set with the lock of the readers held, which everyone takes first. */
+static const struct libclang *clang;
 
 #define FOLDER "/sgl-migrate/"
 #define LARGEST_TEXT ((size_t)16 << 20)
@@ -57,19 +60,19 @@ static struct cxx_use *use_at(const struct ast *ast, unsigned offset) {
 static bool in_namespace(CXCursor cursor, const char *path) {
   size_t length = strlen(path);
   for (;;) {
-    cursor = clang_getCursorSemanticParent(cursor);
-    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    cursor = clang->getCursorSemanticParent(cursor);
+    enum CXCursorKind kind = clang->getCursorKind(cursor);
     if (kind == CXCursor_LinkageSpec || kind == CXCursor_UnexposedDecl)
       continue;
     if (kind == CXCursor_TranslationUnit)
       return length == 0;
     if (kind != CXCursor_Namespace)
       return false;
-    CXString spelling = clang_getCursorSpelling(cursor);
-    const char *name = clang_getCString(spelling);
+    CXString spelling = clang->getCursorSpelling(cursor);
+    const char *name = clang->getCString(spelling);
     size_t part = name ? strlen(name) : 0;
     bool fits = part > 0 && part <= length && memcmp(path + length - part, name, part) == 0;
-    clang_disposeString(spelling);
+    clang->disposeString(spelling);
     if (!fits)
       return false;
     length -= part;
@@ -80,8 +83,8 @@ static bool in_namespace(CXCursor cursor, const char *path) {
 
 static bool in_linkage_block(CXCursor cursor) {
   for (;;) {
-    cursor = clang_getCursorSemanticParent(cursor);
-    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    cursor = clang->getCursorSemanticParent(cursor);
+    enum CXCursorKind kind = clang->getCursorKind(cursor);
     if (kind == CXCursor_LinkageSpec || kind == CXCursor_UnexposedDecl)
       return true;
     if (kind != CXCursor_Namespace)
@@ -91,14 +94,14 @@ static bool in_linkage_block(CXCursor cursor) {
 
 /* A function that is declared in extern "C" first has its plain name as its symbol. */
 static bool c_linkage(CXCursor function) {
-  CXCursor first = clang_getCanonicalCursor(function);
+  CXCursor first = clang->getCanonicalCursor(function);
   if (!in_linkage_block(first))
     return false;
-  CXString mangled = clang_Cursor_getMangling(first), spelling = clang_getCursorSpelling(first);
-  const char *a = clang_getCString(mangled), *b = clang_getCString(spelling);
+  CXString mangled = clang->Cursor_getMangling(first), spelling = clang->getCursorSpelling(first);
+  const char *a = clang->getCString(mangled), *b = clang->getCString(spelling);
   bool plain = a && b && strcmp(a, b) == 0;
-  clang_disposeString(mangled);
-  clang_disposeString(spelling);
+  clang->disposeString(mangled);
+  clang->disposeString(spelling);
   return plain;
 }
 
@@ -106,9 +109,9 @@ static bool c_linkage(CXCursor function) {
 static const uint8_t *original(const struct ast *ast, CXSourceLocation location) {
   CXFile file;
   unsigned offset;
-  clang_getFileLocation(location, &file, NULL, NULL, &offset);
-  CXString name = clang_getFileName(file);
-  const char *text = clang_getCString(name);
+  clang->getFileLocation(location, &file, NULL, NULL, &offset);
+  CXString name = clang->getFileName(file);
+  const char *text = clang->getCString(name);
   const uint8_t *at = NULL;
   if (text && strncmp(text, FOLDER, strlen(FOLDER)) == 0) {
     char *end;
@@ -117,34 +120,34 @@ static const uint8_t *original(const struct ast *ast, CXSourceLocation location)
     if (end != text + strlen(FOLDER) && found && !found->stand_in && offset < found->size)
       at = found->bytes + offset;
   }
-  clang_disposeString(name);
+  clang->disposeString(name);
   return at;
 }
 
 static enum cxx_owner function_owner(const struct ast *ast, const struct cxx_use *use, CXCursor function) {
   const struct cxx_name *name = cxx_index_name(ast->unit->scan, use->name);
-  CXCursor pattern = clang_getSpecializedCursorTemplate(function);
-  if (!clang_Cursor_isNull(pattern) && !clang_isInvalid(clang_getCursorKind(pattern)))
+  CXCursor pattern = clang->getSpecializedCursorTemplate(function);
+  if (!clang->Cursor_isNull(pattern) && !clang->isInvalid(clang->getCursorKind(pattern)))
     function = pattern;
-  CXString spelling = clang_getCursorSpelling(function);
-  const char *text = clang_getCString(spelling);
+  CXString spelling = clang->getCursorSpelling(function);
+  const char *text = clang->getCString(spelling);
   bool named = text && strcmp(text, name->word) == 0;
-  clang_disposeString(spelling);
+  clang->disposeString(spelling);
   if (!named)
     return CXX_OWNER_OTHER; /* what a macro of that name leads to */
-  bool is_template = clang_getCursorKind(function) == CXCursor_FunctionTemplate;
+  bool is_template = clang->getCursorKind(function) == CXCursor_FunctionTemplate;
   if (is_template != name->is_template) /* without its template a specialisation is a function */
     return use->role == CXX_ROLE_INSTANTIATION ? CXX_OWNER_UNPROVEN : CXX_OWNER_OTHER;
-  enum CXLinkageKind linkage = clang_getCursorLinkage(function);
+  enum CXLinkageKind linkage = clang->getCursorLinkage(function);
   if (linkage == CXLinkage_Internal || linkage == CXLinkage_UniqueExternal || linkage == CXLinkage_NoLinkage)
     return CXX_OWNER_OTHER;
   if (is_template) /* one that the unit has itself was not deleted */
-    return in_namespace(function, "") && clang_Cursor_isNull(clang_getCursorDefinition(function)) ? CXX_OWNER_REMOVED
-                                                                                                  : CXX_OWNER_OTHER;
-  const uint8_t *at = original(ast, clang_getCursorLocation(clang_getCanonicalCursor(function)));
+    return in_namespace(function, "") && clang->Cursor_isNull(clang->getCursorDefinition(function)) ? CXX_OWNER_REMOVED
+                                                                                                    : CXX_OWNER_OTHER;
+  const uint8_t *at = original(ast, clang->getCursorLocation(clang->getCanonicalCursor(function)));
   if (c_linkage(function) || (at && cxx_scopes_mismatch(ast->unit, at)))
     return CXX_OWNER_OTHER;
-  int parameters = clang_Cursor_getNumArguments(function);
+  int parameters = clang->Cursor_getNumArguments(function);
   for (unsigned i = 0; i < name->symbols_count; i++)
     if (parameters >= 0 && (unsigned)parameters == cxx_index_signature(ast->unit->scan, name->symbols[i])->most &&
         in_namespace(function, name->symbols[i]->cxx.scope))
@@ -162,14 +165,14 @@ static enum cxx_owner referenced_owner(const struct ast *ast, const struct cxx_u
 
 /* Of several functions, those that take as many arguments as the call has. */
 static enum cxx_owner overload_owner(const struct ast *ast, const struct cxx_use *use, CXCursor overloads) {
-  unsigned least = 0, most = UINT_MAX, count = clang_getNumOverloadedDecls(overloads);
+  unsigned least = 0, most = UINT_MAX, count = clang->getNumOverloadedDecls(overloads);
   if (use->role == CXX_ROLE_CALL)
     cxx_scopes_arguments(ast->unit, use->token, &least, &most);
   enum cxx_owner fitting = CXX_OWNER_UNPROVEN, all = CXX_OWNER_UNPROVEN;
   for (unsigned i = 0; i < count && i < 64; i++) {
-    CXCursor one = clang_getOverloadedDecl(overloads, i);
+    CXCursor one = clang->getOverloadedDecl(overloads, i);
     enum cxx_owner owner = referenced_owner(ast, use, one);
-    int parameters = clang_Cursor_getNumArguments(one);
+    int parameters = clang->Cursor_getNumArguments(one);
     all = merge(all, owner);
     if (parameters < 0 || ((unsigned)parameters >= least && (unsigned)parameters <= most))
       fitting = merge(fitting, owner);
@@ -180,19 +183,19 @@ static enum cxx_owner overload_owner(const struct ast *ast, const struct cxx_use
 }
 
 static enum cxx_owner referenced_owner(const struct ast *ast, const struct cxx_use *use, CXCursor target) {
-  switch (clang_getCursorKind(target)) {
+  switch (clang->getCursorKind(target)) {
   case CXCursor_FunctionDecl:
   case CXCursor_FunctionTemplate:
     return function_owner(ast, use, target);
   case CXCursor_OverloadedDeclRef:
     return overload_owner(ast, use, target);
   case CXCursor_UsingDeclaration: {
-    CXCursor named = clang_getCursorReferenced(target);
-    return clang_Cursor_isNull(named) || clang_equalCursors(named, target) ? CXX_OWNER_UNPROVEN
-                                                                           : referenced_owner(ast, use, named);
+    CXCursor named = clang->getCursorReferenced(target);
+    return clang->Cursor_isNull(named) || clang->equalCursors(named, target) ? CXX_OWNER_UNPROVEN
+                                                                             : referenced_owner(ast, use, named);
   }
   default:
-    return clang_isInvalid(clang_getCursorKind(target)) ? CXX_OWNER_UNPROVEN : CXX_OWNER_OTHER;
+    return clang->isInvalid(clang->getCursorKind(target)) ? CXX_OWNER_UNPROVEN : CXX_OWNER_OTHER;
   }
 }
 
@@ -200,13 +203,13 @@ static enum cxx_owner referenced_owner(const struct ast *ast, const struct cxx_u
 
 static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientData data) {
   struct ast *ast = data;
-  enum CXCursorKind kind = clang_getCursorKind(cursor);
+  enum CXCursorKind kind = clang->getCursorKind(cursor);
   CXFile file;
   unsigned offset;
   /* The place in the file also for what comes out of a macro: an argument is where it was written. */
-  clang_getFileLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, &offset);
+  clang->getFileLocation(clang->getCursorLocation(cursor), &file, NULL, NULL, &offset);
   bool here = file && file == ast->main; /* clang_File_isEqual takes all files in memory for one */
-  if (!here && clang_getCursorKind(parent) == CXCursor_TranslationUnit && ast->unit->root_part == 0)
+  if (!here && clang->getCursorKind(parent) == CXCursor_TranslationUnit && ast->unit->root_part == 0)
     return CXChildVisit_Continue;
   struct cxx_use *use = here ? use_at(ast, offset) : NULL;
   if (!use)
@@ -214,28 +217,28 @@ static enum CXChildVisitResult visit(CXCursor cursor, CXCursor parent, CXClientD
   if (kind == CXCursor_OverloadedDeclRef) {
     use->ast_open = true;
     use->ast = (uint8_t)merge(use->ast, overload_owner(ast, use, cursor));
-  } else if (clang_isReference(kind) || kind == CXCursor_DeclRefExpr || kind == CXCursor_MemberRefExpr) {
-    CXCursor target = clang_getCursorReferenced(cursor);
-    if (!clang_Cursor_isNull(target))
+  } else if (clang->isReference(kind) || kind == CXCursor_DeclRefExpr || kind == CXCursor_MemberRefExpr) {
+    CXCursor target = clang->getCursorReferenced(cursor);
+    if (!clang->Cursor_isNull(target))
       use->ast = (uint8_t)merge(use->ast, referenced_owner(ast, use, target));
     else if (kind != CXCursor_DeclRefExpr)
       use->ast = (uint8_t)merge(use->ast, CXX_OWNER_OTHER);
-  } else if (clang_isDeclaration(kind) && kind != CXCursor_UsingDeclaration) {
-    CXString spelling = clang_getCursorSpelling(cursor);
-    const char *text = clang_getCString(spelling);
+  } else if (clang->isDeclaration(kind) && kind != CXCursor_UsingDeclaration) {
+    CXString spelling = clang->getCursorSpelling(cursor);
+    const char *text = clang->getCString(spelling);
     const struct cxx_name *name = cxx_index_name(ast->unit->scan, use->name);
     if (text && strcmp(text, name->word) == 0) {
       use->ast = (uint8_t)merge(use->ast, referenced_owner(ast, use, cursor));
       use->ast_declaration = true;
     }
-    clang_disposeString(spelling);
+    clang->disposeString(spelling);
   }
   return CXChildVisit_Recurse;
 }
 
 static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
   struct ast ast = {.unit = unit};
-  ast.main = clang_getFile(translation, FOLDER "0");
+  ast.main = clang->getFile(translation, FOLDER "0");
   ast.places = scan_alloc(NULL, unit->uses_count * sizeof *ast.places);
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     const struct cxx_token *token = &unit->tokens.list[unit->uses[i].token];
@@ -243,7 +246,7 @@ static void visit_unit(struct cxx_unit *unit, CXTranslationUnit translation) {
       ast.places[ast.places_count++] = (struct place){token->start, i};
   }
   qsort(ast.places, ast.places_count, sizeof *ast.places, compare_places);
-  clang_visitChildren(clang_getTranslationUnitCursor(translation), visit, &ast);
+  clang->visitChildren(clang->getTranslationUnitCursor(translation), visit, &ast);
   free(ast.places);
 }
 
@@ -262,6 +265,7 @@ struct cxx_reader {
 static struct cxx_reader *take_reader(const struct scan *scan, bool bodies) {
   struct cxx_readers *readers = cxx_index_readers(scan);
   pthread_mutex_lock(&readers->mutex);
+  clang = libclang_open();
   struct cxx_reader **place = &readers->free, *reader;
   while (*place && (*place)->bodies != bodies)
     place = &(*place)->next;
@@ -271,7 +275,7 @@ static struct cxx_reader *take_reader(const struct scan *scan, bool bodies) {
   if (!reader) {
     const CXIndexOptions options = {.Size = sizeof options, .StorePreamblesInMemory = 1};
     reader = scan_alloc(NULL, sizeof *reader);
-    *reader = (struct cxx_reader){.index = clang_createIndexWithOptions(&options), .bodies = bodies};
+    *reader = (struct cxx_reader){.index = clang ? clang->createIndexWithOptions(&options) : NULL, .bodies = bodies};
   }
   return reader;
 }
@@ -288,14 +292,18 @@ void cxx_ast_close(struct cxx_readers *readers) {
   while (readers->free) {
     struct cxx_reader *reader = readers->free;
     readers->free = reader->next;
-    clang_disposeTranslationUnit(reader->translation);
-    clang_disposeIndex(reader->index);
+    if (clang) {
+      clang->disposeTranslationUnit(reader->translation);
+      clang->disposeIndex(reader->index);
+    }
     free(reader);
   }
 }
 
 /* false when libclang cannot read it. */
 static bool parse(struct cxx_unit *unit, struct cxx_reader *reader) {
+  if (!clang)
+    return false;
   static const char *const arguments[] = {
       "-x",
       "c++",
@@ -332,13 +340,13 @@ static bool parse(struct cxx_unit *unit, struct cxx_reader *reader) {
                      (reader->bodies ? 0 : CXTranslationUnit_SkipFunctionBodies);
   int error;
   if (reader->translation)
-    error = clang_reparseTranslationUnit(reader->translation, count, files,
-                                         clang_defaultReparseOptions(reader->translation));
+    error = clang->reparseTranslationUnit(reader->translation, count, files,
+                                          clang->defaultReparseOptions(reader->translation));
   else
-    error = clang_parseTranslationUnit2(reader->index, MAIN, arguments, sizeof arguments / sizeof *arguments, files,
-                                        count, options, &reader->translation);
+    error = clang->parseTranslationUnit2(reader->index, MAIN, arguments, sizeof arguments / sizeof *arguments, files,
+                                         count, options, &reader->translation);
   if (error) { /* it cannot be used any more */
-    clang_disposeTranslationUnit(reader->translation);
+    clang->disposeTranslationUnit(reader->translation);
     reader->translation = NULL;
   }
   free(text);
@@ -364,13 +372,6 @@ static bool in_bodies(const struct cxx_unit *unit) {
   return false;
 }
 
-char *cxx_ast_version(void) {
-  CXString version = clang_getClangVersion();
-  char *text = scan_format("%s", clang_getCString(version));
-  clang_disposeString(version);
-  return text;
-}
-
 void cxx_ast_resolve(struct cxx_unit *unit) {
   if (unit->parts_size > LARGEST_TEXT)
     unit->too_much = "it is too large together with its headers";
@@ -389,23 +390,23 @@ struct cxx_error *cxx_errors(const struct scan *scan, const struct source_file *
   cxx_unit_open(&unit, scan, file, NULL);
   struct cxx_reader *reader = take_reader(scan, true);
   CXTranslationUnit translation = parse(&unit, reader) ? reader->translation : NULL;
-  CXFile main = translation ? clang_getFile(translation, FOLDER "0") : NULL;
-  unsigned all = translation ? clang_getNumDiagnostics(translation) : 0;
+  CXFile main = translation ? clang->getFile(translation, FOLDER "0") : NULL;
+  unsigned all = translation ? clang->getNumDiagnostics(translation) : 0;
   struct cxx_error *list = scan_alloc(NULL, (all + 1) * sizeof *list);
   *count = 0;
   if (!translation)
     list[(*count)++] = (struct cxx_error){SIZE_MAX, scan_format("libclang cannot read it")};
   for (unsigned i = 0; i < all; i++) {
-    CXDiagnostic diagnostic = clang_getDiagnostic(translation, i);
-    CXString text = clang_getDiagnosticSpelling(diagnostic);
-    const char *words = clang_getCString(text);
+    CXDiagnostic diagnostic = clang->getDiagnostic(translation, i);
+    CXString text = clang->getDiagnosticSpelling(diagnostic);
+    const char *words = clang->getCString(text);
     CXFile where;
     unsigned offset;
-    clang_getFileLocation(clang_getDiagnosticLocation(diagnostic), &where, NULL, NULL, &offset);
-    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error)
+    clang->getFileLocation(clang->getDiagnosticLocation(diagnostic), &where, NULL, NULL, &offset);
+    if (clang->getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error)
       list[(*count)++] = (struct cxx_error){where == main ? offset : SIZE_MAX, scan_format("%s", words ? words : "")};
-    clang_disposeString(text);
-    clang_disposeDiagnostic(diagnostic);
+    clang->disposeString(text);
+    clang->disposeDiagnostic(diagnostic);
   }
   give_reader(scan, reader);
   cxx_unit_free(&unit);

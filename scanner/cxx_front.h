@@ -307,8 +307,6 @@ struct cxx_readers {
   struct cxx_reader *free;
 };
 void cxx_ast_close(struct cxx_readers *readers);
-/* Which libclang answers; owned by the caller. */
-char *cxx_ast_version(void);
 
 /* cxx_uses.c: judges each name in code; calls that may be rewritten get use.route. */
 void cxx_uses_judge(struct cxx_unit *unit);
