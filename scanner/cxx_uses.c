@@ -123,7 +123,7 @@ static bool is_settled(const struct cxx_unit *unit, const struct cxx_use *use, c
   if (use->owner != CXX_OWNER_OTHER || inactive[use->name])
     return false;
   cxx_scopes_declared(unit, use->name, &removed, &other);
-  return other && !removed;
+  return !removed;
 }
 
 void cxx_uses_judge(struct cxx_unit *unit) {
