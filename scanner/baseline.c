@@ -1,6 +1,7 @@
 /* Uses that were accepted before. An entry knows a use by its fingerprint, which stays when lines move; equal uses of a
  * file are counted. When a file is gone, its entries are looked for in the other files: it was moved. */
 #include "scanner/baseline.h"
+#include "scanner/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,16 +60,6 @@ static bool unescape(char *text) {
   return true;
 }
 
-/* Below the root, without steps that lead out of it. */
-static bool valid_path(const char *path) {
-  if (!*path || *path == '/')
-    return false;
-  for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
-    if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]))
-      return false;
-  return true;
-}
-
 static bool read_entry(struct reader *reader, char *line, struct baseline_entry *entry) {
   if (strncmp(line, "<<<<<<<", 7) == 0 || strncmp(line, "=======", 7) == 0 || strncmp(line, ">>>>>>>", 7) == 0)
     return wrong(reader, "the mark of a merge conflict: solve it, or write the baseline again");
@@ -84,7 +75,7 @@ static bool read_entry(struct reader *reader, char *line, struct baseline_entry 
     return wrong(reader, "the fingerprint is not 32 hexadecimal digits");
   if (!*symbol)
     return wrong(reader, "the name is empty");
-  if (!unescape(path) || !valid_path(path))
+  if (!unescape(path) || !file_below_root(path))
     return wrong(reader, "the path is not one below the root");
   *entry = (struct baseline_entry){.line = reader->line, .count = (uint32_t)uses};
   memcpy(entry->print.text, print, sizeof entry->print.text);

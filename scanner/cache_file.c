@@ -1,6 +1,7 @@
 /* Where the caches of scans are: one file a root in the user's cache folder, replaced in one step, never followed
  * through a link, never taken from somebody else. */
 #include "scanner/cache.h"
+#include "scanner/file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -93,17 +94,6 @@ uint8_t *cache_file_read(const char *real_root, size_t *size) {
   return bytes;
 }
 
-static bool write_all(int fd, const uint8_t *bytes, size_t size) {
-  while (size > 0) {
-    ssize_t put = write(fd, bytes, size);
-    if (put <= 0)
-      return false;
-    bytes += put;
-    size -= (size_t)put;
-  }
-  return true;
-}
-
 /* Old caches, and what a killed process has left. */
 static void sweep(int folder) {
   int fd = dup(folder);
@@ -136,7 +126,7 @@ void cache_file_write(const char *real_root, const uint8_t *bytes, size_t size) 
   memcpy(header + 8, &sum, 8);
   int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd >= 0) {
-    bool good = write_all(fd, header, HEADER) && write_all(fd, bytes, size);
+    bool good = file_write(fd, header, HEADER) && file_write(fd, bytes, size);
     good = close(fd) == 0 && good && renameat(folder, temporary, folder, name) == 0;
     if (!good)
       unlinkat(folder, temporary, 0);

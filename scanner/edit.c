@@ -1,4 +1,5 @@
 /* Applies edits to files. A file has its old content or all of its new content, at every moment. */
+#include "scanner/file.h"
 #include "scanner/scanner.h"
 
 #include <dirent.h>
@@ -96,22 +97,6 @@ static enum content compare_content(int fd, const uint8_t *bytes, size_t size) {
       return CONTENT_OTHER;
     at += (size_t)got;
   }
-}
-
-static bool write_all(int fd, const uint8_t *bytes, size_t size) {
-  while (size) {
-    ssize_t done = write(fd, bytes, size);
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done <= 0) {
-      if (done == 0)
-        errno = ENOSPC;
-      return false;
-    }
-    bytes += done;
-    size -= (size_t)done;
-  }
-  return true;
 }
 
 /* Access lists, labels and what users put there. What this user may not set, or this file system has not, is not kept.
@@ -215,7 +200,7 @@ static bool still_there(int folder, const char *name, const struct stat *old) {
 static bool replace(int folder, const char *name, const char *temporary, int fd, const struct stat *old, int old_fd,
                     const uint8_t *bytes, size_t size, const char **step) {
   *step = "writing";
-  if (!write_all(fd, bytes, size) || !copy_attributes(fd, old, old_fd) || fsync(fd) != 0)
+  if (!file_write(fd, bytes, size) || !copy_attributes(fd, old, old_fd) || fsync(fd) != 0)
     return false;
   *step = "checking what was written";
   if (lseek(fd, 0, SEEK_SET) != 0 || compare_content(fd, bytes, size) != CONTENT_SAME)

@@ -45,18 +45,29 @@ char *file_read(const char *path, size_t limit, size_t *size, char *message, siz
   return text;
 }
 
-/* Writes and syncs all of it. */
-static bool write_all(int fd, const char *text, size_t size) {
-  while (size) {
-    ssize_t done = write(fd, text, size);
+bool file_write(int fd, const void *bytes, size_t size) {
+  for (const char *at = bytes; size;) {
+    ssize_t done = write(fd, at, size);
     if (done < 0 && errno == EINTR)
       continue;
-    if (done <= 0)
+    if (done <= 0) {
+      if (done == 0)
+        errno = ENOSPC;
       return false;
-    text += done;
+    }
+    at += done;
     size -= (size_t)done;
   }
-  return fsync(fd) == 0;
+  return true;
+}
+
+bool file_below_root(const char *path) {
+  if (!*path || *path == '/')
+    return false;
+  for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
+    if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]))
+      return false;
+  return true;
 }
 
 bool file_replace(const char *path, const char *text, size_t size, char *message, size_t message_size) {
@@ -72,7 +83,7 @@ bool file_replace(const char *path, const char *text, size_t size, char *message
   char *temporary =
       scan_format("%.*s.sgl-migrate-%ld.tmp", (int)(slash ? slash - target + 1 : 0), target, (long)getpid());
   int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  bool made = fd >= 0, done = made && write_all(fd, text, size);
+  bool made = fd >= 0, done = made && file_write(fd, text, size) && fsync(fd) == 0;
   if (done && real)
     done = fchmod(fd, old.st_mode & 07777) == 0;
   if (made && close(fd) != 0)

@@ -50,15 +50,11 @@ struct lexer {
   unsigned named_count;
 };
 
-static bool has(const struct source_file *file, const char *text) {
-  return memmem(file->bytes, file->size, text, strlen(text)) != NULL;
-}
-
 /* The package as one word, or put together from constants, "sgl_" and the rest; a name that another module of the tree
  * binds it to. With an sglang release its modules are owners too. */
 static bool has_owner(const struct scan *scan, const struct source_file *file) {
-  return (file->seen & SEEN_OWNER) || has(file, "sgl_") || (scan->options.sglang_release && has(file, "sglang")) ||
-         py_index_exported(scan, file);
+  return (file->seen & SEEN_OWNER) || py_has(file, "sgl_") ||
+         (scan->options.sglang_release && py_has(file, "sglang")) || py_index_exported(scan, file);
 }
 
 /* A coding line for something else than UTF-8. */
@@ -460,7 +456,7 @@ enum py_need py_candidate(const struct scan *scan, const struct source_file *fil
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
     lexer->at = 3;
   enum py_need need = PY_NEEDS_TREE;
-  if (!tokens(lexer, has(file, "import *") || has(file, "multiple(")) && settle(lexer, talk))
+  if (!tokens(lexer, py_has(file, "import *") || py_has(file, "multiple(")) && settle(lexer, talk))
     need = talk->texts_count ? PY_NEEDS_TALK : PY_NEEDS_NOTHING;
   arena_free(&lexer->arena);
   free(lexer);

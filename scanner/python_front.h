@@ -65,6 +65,10 @@ static inline bool py_blank(uint8_t c) {
   return c == ' ' || c == '\t' || c == '\f';
 }
 
+static inline bool py_has(const struct source_file *file, const char *text) {
+  return memmem(file->bytes, file->size, text, strlen(text)) != NULL;
+}
+
 /* Does the newline at `at` end its line for Python: is there no backslash in front? */
 static inline bool py_ends_line(const uint8_t *bytes, size_t at) {
   size_t before = at - (at > 0 && bytes[at - 1] == '\r');

@@ -86,10 +86,6 @@ static void collect_names(struct python_index *index, const struct catalog *cata
 
 /* --- exports ------------------------------------------------------------------------------------------------------ */
 
-static bool has(const struct source_file *file, const char *text) {
-  return memmem(file->bytes, file->size, text, strlen(text)) != NULL;
-}
-
 static bool has_word(const struct source_file *file, const char *word) {
   size_t length = strlen(word);
   const uint8_t *end = file->bytes + file->size;
@@ -194,7 +190,7 @@ static bool has_global(const struct source_file *file) {
     if (before == file->bytes || before[-1] == '\n' || before[-1] == ';' || before[-1] == ':' || before[-1] == '\r')
       return true;
   }
-  return has(file, "global\t") || has(file, "global\\");
+  return py_has(file, "global\t") || py_has(file, "global\\");
 }
 
 /* Can the file bind the package, a module of it or its operator namespace to a name of its own? */
@@ -395,7 +391,7 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file) 
     if (!export->leads_on || strcmp(export->name, last) == 0)
       continue;
     last = export->name;
-    if (strcmp(last, PY_STAR) == 0 ? has(file, "import *") : has_word(file, last))
+    if (strcmp(last, PY_STAR) == 0 ? py_has(file, "import *") : has_word(file, last))
       return true;
   }
   return false;

@@ -48,16 +48,6 @@ static unsigned line_of(const char *text, const char *key, const char *entry) {
   return found;
 }
 
-/* A path below the root, without a way out of it and without the slash at its end. */
-static bool below_root(const char *path) {
-  if (!*path || *path == '/')
-    return false;
-  for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
-    if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]))
-      return false;
-  return true;
-}
-
 /* "a/b/" and "./a/b" are "a/b"; in place. */
 static void tidy(const char **entry) {
   char *path = (char *)(uintptr_t)*entry;
@@ -86,18 +76,18 @@ static char *check(const struct settings_values *values, const char *root, const
       (strncmp(values->to, "sglang@", 7) != 0 || !catalog_version_valid(values->to + 7)))
     return scan_format("to '%s': jit or sglang@VERSION is needed", values->to);
   *key = "baseline";
-  if (values->baseline && !below_root(values->baseline))
+  if (values->baseline && !file_below_root(values->baseline))
     return scan_format("baseline '%s': a path below this folder is needed", values->baseline);
   *key = "exclude";
   for (unsigned i = 0; i < values->exclude_count; i++) {
     *entry = values->exclude[i];
-    if (!below_root(values->exclude[i]))
+    if (!file_below_root(values->exclude[i]))
       return scan_format("exclude '%s': a pattern below this folder is needed", values->exclude[i]);
   }
   *key = "include";
   for (unsigned i = 0; i < values->include_count; i++) {
     *entry = values->include[i];
-    if (!below_root(values->include[i]))
+    if (!file_below_root(values->include[i]))
       return scan_format("include '%s': a path below this folder is needed", values->include[i]);
     char *path = join(root, values->include[i]);
     struct stat status;
