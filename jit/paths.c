@@ -9,7 +9,7 @@ enum {
   FUSED_A_TILE = 16,    /* 2112 columns make 132 tiles, one for each multiprocessor */
   FUSED_A_TILE_32 = 32, /* for more than 16 tokens: half as many blocks read them */
   FUSED_A_WARPS = 4,    /* at most, each with many units under way */
-  FUSED_A_DEPTH = 9,    /* units under way for each warp: 4 x 2 KB x 9 of weights for a block */
+  FUSED_A_DEPTH = 8,    /* units under way for each warp: 4 x 2 KB x 8 of weights for a block */
   FUSED_A_DEPTH_32 = 4, /* the same with 32 tokens and 32 columns: 4 x 4 KB x 4 */
   ROUTER_TILE = 32,     /* fewer re-reads of the tokens than with 16 */
   ROUTER_CLUSTER = 8,   /* the most that every device with clusters has */

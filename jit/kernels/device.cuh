@@ -86,8 +86,19 @@ typedef unsigned shared_t;
 __device__ __forceinline__ shared_t shared_address(const void *p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
+struct pair {
+  float f[2];
+};
 __device__ __forceinline__ void store_shared(shared_t to, float f) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(f) : "memory");
+}
+__device__ __forceinline__ void store_shared2(shared_t to, const pair &p) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(p.f[0]), "f"(p.f[1]) : "memory");
+}
+__device__ __forceinline__ pair load_shared2(shared_t from) {
+  pair p;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(p.f[0]), "=f"(p.f[1]) : "r"(from) : "memory");
+  return p;
 }
 __device__ __forceinline__ quad load_shared4(shared_t from) {
   quad q;

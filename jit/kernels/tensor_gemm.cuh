@@ -42,8 +42,9 @@ __device__ __forceinline__ bool has_unit(int u, unsigned warp) {
   return BLOCK_UNITS % WARPS == 0 || u < UNITS - 1 || u * WARPS + warp < BLOCK_UNITS;
 }
 
-// Where a warp keeps its partial sums: a token has TILE floats in a row, in blocks of eight columns, which are
-// exchanged so that the stores of a warp go to 32 banks.
+// Where a warp of a cluster's block keeps its partial sums, so that four neighbouring columns can be pushed: a token
+// has TILE floats in a row, in blocks of eight columns, which are exchanged so that the stores of a warp go to 32
+// banks.
 template <int TILE> __device__ __forceinline__ unsigned sum_place(unsigned token, unsigned block, unsigned column) {
   return token * TILE + (block ^ token / 2 % (TILE / 8)) * 8 + column;
 }
@@ -201,8 +202,8 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
     for (int u = 0; u < UNITS - DEPTH; u++) {
       copies_wait<DEPTH - 1>();
       __syncwarp(); // also: all lanes are done with the slot that is filled next
-      copy_weights(u + DEPTH, free_slot);
       copy_tokens(u + DEPTH, free_slot);
+      copy_weights(u + DEPTH, free_slot);
       copies_commit();
       add_unit(u);
       slot = next(slot);
@@ -218,6 +219,7 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
     }
 
     __syncwarp(); // the pass's lines of the first slot are read to the end: they take its partial sums
+#if CLUSTER > 1
     const unsigned g = lane / 4, q = lane % 4; // the lane's place in an mma, see device.cuh
 #pragma unroll
     for (int b = 0; b < BLOCKS16; b++)
@@ -227,26 +229,29 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
         for (int j = 0; j < 4; j++)
           store_shared(tokens_ring + ((pass + 8 * i + j % 2) * TILE + sum_place<TILE>(2 * q, 2 * b + j / 2, g)) * 4,
                        sum[0][b][i][j] + sum[1][b][i][j]);
+#else // as the mma leaves them: of eight columns of eight tokens each lane has a pair, two tokens of a column
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++)
+#pragma unroll
+      for (int b = 0; b < BLOCKS16; b++)
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+          store_shared2(tokens_ring + pass * TILE * 4 + (((i * BLOCKS16 + b) * 2 + j) * 32 + lane) * 8,
+                        {sum[0][b][i][2 * j] + sum[1][b][i][2 * j], sum[0][b][i][2 * j + 1] + sum[1][b][i][2 * j + 1]});
+#endif
   }
   let_next_start();
 
   __syncthreads();
 #if CLUSTER > 1
   meet_wait();
-#endif
 #pragma unroll 1
   for (unsigned i = thread; i < tokens * QUADS; i += TENSOR_THREADS) { // four neighbouring columns of a token
     const unsigned m = i / QUADS, n = i % QUADS * 4;
     const quad f = ordered_sum<WARPS>(sums + sum_place<TILE>(m, n / 8, n % 8) * 4, ring_bytes);
-#if CLUSTER > 1
     if (static_cast<int>(n) < columns)
       push(received + ((rank * most_owned + m / CLUSTER) * TILE + n) * 4, f, barrier, m % CLUSTER);
-#else
-    if (N % TILE == 0 || row0 + n < N)
-      store4(output + (static_cast<size_t>(m) * N + n), f);
-#endif
   }
-#if CLUSTER > 1
   barrier_wait(barrier); // every block waits for all that is pushed to it: none ends before it has come
 #pragma unroll 1
   for (unsigned i = thread; i < owned * QUADS; i += TENSOR_THREADS) {
@@ -254,6 +259,22 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
     const quad f = ordered_sum<CLUSTER>(received + (m * TILE + n) * 4, most_owned * TILE * 4);
     if (static_cast<int>(n) < columns)
       store4(output + (static_cast<size_t>(m * CLUSTER + rank) * N + n), f);
+  }
+#else
+#pragma unroll 1
+  for (unsigned i = thread; i < (tokens + 7u) / 8 * (TILE * 4); i += TENSOR_THREADS) { // a pair
+    const unsigned m = i / (TILE * 4) * 8 + i % 4 * 2, n = i / 32 % (TILE / 8) * 8 + i % 32 / 4;
+    pair sum[2] = {load_shared2(sums + i * 8)}; // of warps with even and with odd numbers
+#pragma unroll
+    for (int w = 1; w < WARPS; w++) {
+      const pair part = load_shared2(sums + i * 8 + w * ring_bytes);
+      sum[w % 2].f[0] += part.f[0], sum[w % 2].f[1] += part.f[1];
+    }
+    output_t *to = output + (m * N + n);
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+      if (m + j < tokens && (N % TILE == 0 || row0 + n < N))
+        to[j * N] = to_output(sum[0].f[j] + sum[1].f[j]);
   }
 #endif
 }

@@ -265,6 +265,19 @@ static inline shared_t shared_address(void *p) {
 static inline void store_shared(shared_t to, float f) {
   memcpy(to, &f, sizeof f);
 }
+struct pair {
+  float f[2];
+};
+static inline void store_shared2(shared_t to, const pair &p) {
+  emulator::require(reinterpret_cast<uintptr_t>(to) % 8 == 0);
+  memcpy(to, p.f, sizeof p.f);
+}
+static inline pair load_shared2(shared_t from) {
+  emulator::require(reinterpret_cast<uintptr_t>(from) % 8 == 0);
+  pair p;
+  memcpy(p.f, from, sizeof p.f);
+  return p;
+}
 static inline quad load_shared4(shared_t from) {
   emulator::require(reinterpret_cast<uintptr_t>(from) % 16 == 0);
   quad q;
