@@ -10,6 +10,8 @@
  *   audit_sections.c      its read-only strings, CUDA fat binaries and build id
  *   audit_names.c         which symbols and strings are of the catalog, which are torch's
  *   audit_resolve.c       which file answers a library or a symbol; audit_loader.c: where ld.so looks
+ *   audit_scope.c         which files are loaded together
+ *   audit_catalog.c       what the catalog says of a name for one file and release
  *   audit_verdict.c       one verdict for each reference
  *   audit_report.c        rows and text; audit_json.c, audit_sarif.c: the other forms
  *
@@ -303,17 +305,50 @@ bool audit_exported(const struct audit_run *run, uint64_t hash);
 bool audit_exports(const struct audit_object *object, uint64_t hash);
 /* Has the file a schema of this operator, without its namespace? */
 bool audit_has_schema(const struct audit_object *object, const char *name);
-/* Is `other` the object itself, or loaded because of it? */
-bool audit_reaches(const struct audit_run *run, size_t object, size_t other);
-/* Was everything found and read that the object and its libraries need? */
-bool audit_complete(const struct audit_run *run, size_t object);
 /* audit_loader.c: where ld.so looks for a name after RPATH and RUNPATH: its cache, its own folders. Calls found() with
  * each absolute path until it returns true. */
 bool audit_loader(const uint8_t *cache, size_t cache_size, const struct audit_object *object, const char *name,
                   bool (*found)(void *user, const char *path), void *user);
 /* The folders, for a person. */
 const char *audit_loader_folders(const struct audit_object *object);
-/* audit_verdict.c */
+
+/* --- what is loaded together (audit_scope.c) ---------------------------------------------------------------------- */
+
+struct audit_scope;
+struct audit_scope *audit_scope_start(const struct audit_run *run, size_t object);
+void audit_scope_free(struct audit_scope *scope);
+/* Was everything found and read that the object and its libraries need? Asked first. */
+bool audit_scope_complete(const struct audit_scope *scope);
+/* Does a file that is loaded together with the object export it? */
+bool audit_scope_has(struct audit_scope *scope, uint64_t hash);
+/* Is `other` the object itself, or loaded because of it? */
+bool audit_reaches(const struct audit_run *run, size_t object, size_t other);
+/* The first file that exports it, loaded or not; SIZE_MAX: none. */
+size_t audit_exporter(const struct audit_run *run, uint64_t hash);
+/* A module of Python: "pkg/_C.abi3.so" that exports PyInit__C. */
+bool audit_is_module(const struct audit_object *object);
+
+/* --- what the catalog says (audit_catalog.c) ---------------------------------------------------------------------- */
+
+/* Has this layer of the symbol left before the run's kernel release, on the file's platform? */
+bool audit_gone(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
+                enum catalog_layer layer);
+/* Is the run's kernel release older than the symbol? */
+bool audit_not_yet(const struct audit_run *run, const struct catalog_symbol *symbol);
+/* All texts are owned by the caller.
+ * Why the kernel has it not: "left sgl_kernel in 0.4.5 (C++ function, #21531, 2026-06-26)". */
+char *audit_left(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
+                 enum catalog_layer layer);
+/* That it has it: "kernel 0.4.6 has it". */
+char *audit_has(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
+                enum catalog_layer layer);
+/* What to use instead. */
+char *audit_instead(const struct catalog_symbol *symbol, enum catalog_layer layer);
+/* " (stage warn, served until 2027-01-01)" */
+char *audit_stage(const struct catalog_symbol *symbol);
+
+/* --- verdicts (audit_verdict.c) ----------------------------------------------------------------------------------- */
+
 void audit_judge(struct audit_run *run, const char *kernel);
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */

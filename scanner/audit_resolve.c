@@ -329,51 +329,6 @@ bool audit_exports(const struct audit_object *object, uint64_t hash) {
   return false;
 }
 
-/* Goes through what the object needs, each library once; until visit() returns true. */
-static bool each_library(const struct audit_run *run, size_t object,
-                         bool (*visit)(const struct audit_run *run, size_t library, size_t wanted), size_t wanted) {
-  size_t *queue = scan_alloc(NULL, run->objects_count * sizeof *queue), count = 0, done = 0;
-  bool *seen = scan_alloc(NULL, run->objects_count * sizeof *seen), stopped = false;
-  memset(seen, 0, run->objects_count * sizeof *seen);
-  queue[count++] = object;
-  seen[object] = true;
-  while (done < count && !stopped) {
-    size_t at = queue[done++];
-    stopped = visit(run, at, wanted);
-    for (size_t i = 0; i < run->objects[at].needed_count; i++) {
-      size_t next = run->objects[at].needed[i].object;
-      if (next != SIZE_MAX && !seen[next]) {
-        seen[next] = true;
-        queue[count++] = next;
-      }
-    }
-  }
-  free(queue);
-  free(seen);
-  return stopped;
-}
-
-static bool is_wanted(const struct audit_run *run, size_t library, size_t wanted) {
-  (void)run;
-  return library == wanted;
-}
-
-bool audit_reaches(const struct audit_run *run, size_t object, size_t other) {
-  return each_library(run, object, is_wanted, other);
-}
-
-static bool has_gap(const struct audit_run *run, size_t library, size_t wanted) {
-  (void)wanted;
-  for (size_t i = 0; i < run->objects[library].needed_count; i++)
-    if (run->objects[library].needed[i].object == SIZE_MAX)
-      return true;
-  return false;
-}
-
-bool audit_complete(const struct audit_run *run, size_t object) {
-  return !each_library(run, object, has_gap, 0);
-}
-
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 #define HOST_CACHE_MOST ((off_t)16 << 20)

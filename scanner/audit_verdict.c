@@ -23,60 +23,7 @@ __attribute__((format(printf, 8, 9))) static void add(struct audit_run *run, siz
   va_end(list);
 }
 
-/* --- what the catalog says ---------------------------------------------------------------------------------------- */
-
-/* The platform that a file was built for: the libraries say it. */
-static enum catalog_platform platform_of(const struct audit_object *object) {
-  static const struct {
-    const char *library;
-    enum catalog_platform platform;
-  } marks[] = {{"libamdhip64.so", CATALOG_ROCM}, {"libc10_hip.so", CATALOG_ROCM}, {"libtorch_hip.so", CATALOG_ROCM},
-               {"libmusa.so", CATALOG_MUSA},     {"libmusart.so", CATALOG_MUSA},  {"libtorch_musa.so", CATALOG_MUSA},
-               {"libc10_xpu.so", CATALOG_XPU},   {"libtorch_xpu.so", CATALOG_XPU}};
-  for (size_t i = 0; i < object->needed_count; i++)
-    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
-      if (strncmp(object->needed[i].name, marks[k].library, strlen(marks[k].library)) == 0)
-        return marks[k].platform;
-  return CATALOG_CUDA;
-}
-
-static bool gone(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
-                 enum catalog_layer layer) {
-  return catalog_is_removed(symbol, layer, platform_of(object), run->kernel);
-}
-
-/* "left sgl_kernel in 0.4.5 (C++ function, #21531, 2026-06-26)"; owned by the caller. */
-static char *left(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,
-                  enum catalog_layer layer) {
-  const struct catalog_removal *best = NULL;
-  enum catalog_platform platform = platform_of(object);
-  for (unsigned i = 0; i < symbol->removals_count; i++) {
-    const struct catalog_removal *removal = &symbol->removals[i];
-    if (removal->layer == layer && removal->first_without &&
-        (removal->platform == platform || (!best && removal->platform == CATALOG_CUDA)))
-      best = removal;
-  }
-  const char *package = run->context->catalog->library.package;
-  if (!best)
-    return scan_format("left %s", package);
-  return scan_format("left %s in %s (%s%s%s%s%s)", package, best->first_without, report_layer(layer),
-                     *best->change ? ", " : "", best->change, *best->date ? ", " : "", best->date);
-}
-
-/* What to use instead; owned by the caller. */
-static char *instead(const struct catalog_symbol *symbol, enum catalog_layer layer) {
-  const char *lead = layer == CATALOG_LAYER_CXX ? "no C++ replacement; in Python " : "use ";
-  for (unsigned i = 0; i < symbol->routes_count; i++) {
-    const struct catalog_route *route = &symbol->routes[i];
-    if (route->kind == CATALOG_ROUTE_SGLANG)
-      return scan_format("%s%s.%s (sglang %s%s%s)", lead, route->module, route->name, route->from,
-                         route->until ? " up to but not including " : " and newer", route->until ? route->until : "");
-    if (route->kind != CATALOG_ROUTE_NONE)
-      return scan_format("%s%s.%s", lead, route->module, route->name);
-  }
-  return scan_format("no replacement%s%s", symbol->routes_count && *symbol->routes[0].note ? ": " : "",
-                     symbol->routes_count ? symbol->routes[0].note : "");
-}
+/* --- who has it --------------------------------------------------------------------------------------------------- */
 
 static bool is_shim(const struct audit_object *object) {
   const char *path = object->member ? object->member : object->path, *slash = strrchr(path, '/');
@@ -87,8 +34,6 @@ static bool is_shim(const struct audit_object *object) {
 static bool served(const struct catalog_symbol *symbol) {
   return catalog_jit_route(symbol) != NULL;
 }
-
-/* --- who has it --------------------------------------------------------------------------------------------------- */
 
 /* A file of the kernel wheel itself: a folder of its path is named like the package. */
 static bool of_kernel(const struct audit_run *run, const struct audit_object *object) {
@@ -168,12 +113,6 @@ struct reference {
   bool row; /* the function is gone */
 };
 
-/* " (stage warn, served until 2027-01-01)"; owned by the caller. */
-static char *stage(const struct catalog_symbol *symbol) {
-  return scan_format(" (stage %s%s%s)", symbol->stage, symbol->stage_end ? ", served until " : "",
-                     symbol->stage_end ? symbol->stage_end : "");
-}
-
 static void say(struct audit_run *run, const struct reference *one, enum audit_verdict verdict, char *message) {
   add(run, one->object, one->mark, verdict, one->symbol, one->name, one->row, "%s", message);
   free(message);
@@ -182,8 +121,8 @@ static void say(struct audit_run *run, const struct reference *one, enum audit_v
 /* `other` defines it. */
 static void judge_answered(struct audit_run *run, const struct reference *one, size_t other, bool reached) {
   const struct audit_object *answer = &run->objects[other];
-  char *label = audit_label(run, answer, true), *served = stage(one->symbol),
-       *when = left(run, &run->objects[one->object], one->symbol, CATALOG_LAYER_CXX);
+  char *label = audit_label(run, answer, true), *served = audit_stage(one->symbol),
+       *when = audit_left(run, &run->objects[one->object], one->symbol, CATALOG_LAYER_CXX);
   const char *how = reached || one->mark == MARK_STRING
                         ? ""
                         : "; nothing that it needs loads that, so it has to be loaded with global scope before";
@@ -203,8 +142,8 @@ static void judge_answered(struct audit_run *run, const struct reference *one, s
 /* It is gone, and nothing that was audited defines it. */
 static void judge_gone(struct audit_run *run, const struct reference *one) {
   const struct catalog_symbol *symbol = one->symbol;
-  char *when = left(run, &run->objects[one->object], symbol, CATALOG_LAYER_CXX), *served_as = stage(symbol),
-       *use = instead(symbol, CATALOG_LAYER_CXX);
+  char *when = audit_left(run, &run->objects[one->object], symbol, CATALOG_LAYER_CXX), *served_as = audit_stage(symbol),
+       *use = audit_instead(symbol, CATALOG_LAYER_CXX);
   if (one->mark == MARK_NEEDS_WEAK)
     say(run, one, AUDIT_OPTIONAL,
         scan_format("%s; the reference is weak, so the file loads without it%s", when,
@@ -221,25 +160,30 @@ static void judge_gone(struct audit_run *run, const struct reference *one) {
 /* The C++ function of a symbol, needed or looked up by its mangled name. */
 static void judge_function(struct audit_run *run, size_t index, enum audit_mark mark, const char *name,
                            const struct catalog_symbol *symbol) {
-  struct reference one = {index, mark, name, symbol, gone(run, &run->objects[index], symbol, CATALOG_LAYER_CXX)};
-  bool reached;
+  struct reference one = {index, mark, name, symbol, audit_gone(run, &run->objects[index], symbol, CATALOG_LAYER_CXX)};
+  bool reached, lacks = one.row || audit_not_yet(run, symbol);
   size_t other = definer(run, index, name, &reached);
-  if (other != SIZE_MAX && is_shim(&run->objects[other]) && !one.row && !run->environment)
+  if (other != SIZE_MAX && is_shim(&run->objects[other]) && !lacks && !run->environment)
     other = SIZE_MAX; /* the kernel has it itself */
   if (other != SIZE_MAX) {
     judge_answered(run, &one, other, reached);
   } else if (one.row) {
     judge_gone(run, &one);
+  } else if (lacks) {
+    say(run, &one, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN,
+        audit_left(run, &run->objects[index], symbol, CATALOG_LAYER_CXX));
   } else if (run->environment && run->kernel_there) {
     size_t as_operator = *symbol->op_name ? registrar(run, symbol->op_name) : SIZE_MAX;
     char *label = as_operator == SIZE_MAX ? NULL : audit_label(run, &run->objects[as_operator], true);
+    char *has = audit_has(run, &run->objects[index], symbol, CATALOG_LAYER_CXX);
     say(run, &one, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN,
-        scan_format("kernel %s has it by the catalog, but nothing that was audited exports it%s%s%s", run->kernel,
-                    label ? "; " : "", label ? label : "",
+        scan_format("nothing that was audited exports it; by the catalog %s%s%s%s", has, label ? "; " : "",
+                    label ? label : "",
                     label ? " registers the operator of that name, with other C++ types or a hidden function" : ""));
     free(label);
+    free(has);
   } else {
-    say(run, &one, AUDIT_ALIVE, scan_format("kernel %s has it", run->kernel));
+    say(run, &one, AUDIT_ALIVE, audit_has(run, &run->objects[index], symbol, CATALOG_LAYER_CXX));
   }
 }
 
@@ -247,31 +191,34 @@ static void judge_operator(struct audit_run *run, size_t index, const struct aud
   const struct audit_object *object = &run->objects[index];
   const struct catalog_symbol *symbol = string->catalog;
   const char *name = strstr(string->text, "::") + 2;
-  bool row = symbol && gone(run, object, symbol, CATALOG_LAYER_OPERATOR);
+  struct reference one = {index, MARK_STRING, string->text, symbol,
+                          symbol && audit_gone(run, object, symbol, CATALOG_LAYER_OPERATOR)};
   size_t other = registrar(run, name);
-  if (other != SIZE_MAX) {
-    char *label = audit_label(run, &run->objects[other], true);
-    add(run, index, MARK_STRING, is_shim(&run->objects[other]) ? AUDIT_SHIM : AUDIT_ALIVE, symbol, string->text, row,
-        "%s registers the operator", label);
-    free(label);
-  } else if (!symbol) {
-    add(run, index, MARK_STRING, AUDIT_UNKNOWN, NULL, string->text, row,
-        "an operator that the catalog does not know, and nothing that was audited registers it");
-  } else if (!row && run->environment && run->kernel_there) {
-    add(run, index, MARK_STRING, AUDIT_UNKNOWN, symbol, string->text, row,
-        "kernel %s has the operator by the catalog, but nothing that was audited registers it", run->kernel);
-  } else if (!row) {
-    add(run, index, MARK_STRING, AUDIT_ALIVE, symbol, string->text, row, "kernel %s has the operator", run->kernel);
-  } else {
-    char *when = left(run, object, symbol, CATALOG_LAYER_OPERATOR), *use = instead(symbol, CATALOG_LAYER_OPERATOR);
-    if (served(symbol))
-      add(run, index, MARK_STRING, AUDIT_SHIM, symbol, string->text, row,
-          "%s; the package sgl_kernel_compat registers it through " SHIM " (stage %s)", when, symbol->stage);
-    else
-      add(run, index, MARK_STRING, AUDIT_REMOVED, symbol, string->text, row, "%s; %s", when, use);
-    free(when);
-    free(use);
-  }
+  char *label = other == SIZE_MAX ? NULL : audit_label(run, &run->objects[other], true);
+  char *has = symbol ? audit_has(run, object, symbol, CATALOG_LAYER_OPERATOR) : NULL;
+  char *when = symbol ? audit_left(run, object, symbol, CATALOG_LAYER_OPERATOR) : NULL;
+  char *use = symbol ? audit_instead(symbol, CATALOG_LAYER_OPERATOR) : NULL;
+  if (label)
+    say(run, &one, is_shim(&run->objects[other]) ? AUDIT_SHIM : AUDIT_ALIVE,
+        scan_format("%s registers the operator", label));
+  else if (!symbol)
+    say(run, &one, AUDIT_UNKNOWN,
+        scan_format("an operator that the catalog does not know, and nothing that was audited registers it"));
+  else if (one.row && served(symbol))
+    say(run, &one, AUDIT_SHIM,
+        scan_format("%s; the package sgl_kernel_compat registers it through " SHIM " (stage %s)", when, symbol->stage));
+  else if (one.row)
+    say(run, &one, AUDIT_REMOVED, scan_format("%s; %s", when, use));
+  else if (audit_not_yet(run, symbol))
+    say(run, &one, AUDIT_UNKNOWN, scan_format("%s", when));
+  else if (run->environment && run->kernel_there)
+    say(run, &one, AUDIT_UNKNOWN, scan_format("nothing that was audited registers it; by the catalog %s", has));
+  else
+    say(run, &one, AUDIT_ALIVE, scan_format("%s", has));
+  free(label);
+  free(has);
+  free(when);
+  free(use);
 }
 
 /* --- torch and everything else ------------------------------------------------------------------------------------ */
@@ -320,16 +267,6 @@ static bool starts_with_one(const char *name, const char *const *prefixes) {
   return false;
 }
 
-/* A program, or a module of Python: "pkg/_C.abi3.so" that exports PyInit__C. Who loads it is known. */
-static bool has_known_loader(const struct audit_object *object) {
-  const char *path = object->member ? object->member : object->path, *slash = strrchr(path, '/');
-  const char *base = slash ? slash + 1 : path;
-  char *init = scan_format("PyInit_%.*s", (int)strcspn(base, "."), base);
-  bool module = audit_exports(object, audit_hash(init, strlen(init)));
-  free(init);
-  return module || object->type == ET_EXEC || object->pie;
-}
-
 /* A name of C that only a library can bring. The program that loads a file brings what it likes to a plugin, and to a
  * module of Python only Python; what is of CUDA comes from no program. */
 static bool of_c_library(const char *name, bool known_loader) {
@@ -351,40 +288,44 @@ static bool of_library(const char *name) {
 
 static void judge_symbols(struct audit_run *run, size_t index, const struct torch *torch) {
   const struct audit_object *object = &run->objects[index];
-  bool program = object->type != ET_REL, decided = false, complete = false, known_loader = has_known_loader(object);
+  bool linked = object->type != ET_REL;
+  bool known_loader = audit_is_module(object) || object->type == ET_EXEC || object->pie;
+  struct audit_scope *scope = NULL;
+  bool complete = linked && object->needed_count && object->location; /* as far as is known yet */
   size_t unknown = 0;
   for (size_t i = 0; i < object->undefined_count; i++) {
     const struct audit_symbol *symbol = &object->undefined[i];
     if (symbol->catalog)
       continue;
-    if (audit_is_torch_c(symbol->name)) {
-      if (program && !symbol->weak && torch->present &&
-          !audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
-        judge_torch(run, index, symbol, torch);
-      continue;
-    }
-    if (audit_is_torch(symbol->name)) {
+    uint64_t hash = audit_hash(symbol->name, strlen(symbol->name));
+    bool of_torch = audit_is_torch(symbol->name);
+    if (of_torch)
       add(run, index, MARK_TORCH, AUDIT_NOTE, NULL, symbol->name, true, "a symbol of torch");
-      if (program && !symbol->weak && torch->present &&
-          !audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
+    if (of_torch || audit_is_torch_c(symbol->name)) {
+      if (linked && !symbol->weak && torch->present && !audit_exported(run, hash))
         judge_torch(run, index, symbol, torch);
       continue;
     }
     bool judged =
         of_library(symbol->name) || (strncmp(symbol->name, "_Z", 2) != 0 && of_c_library(symbol->name, known_loader));
-    if (!program || symbol->weak || symbol->version || !judged || unknown == UNKNOWN_MOST ||
-        audit_exported(run, audit_hash(symbol->name, strlen(symbol->name))))
+    if (!complete || symbol->weak || symbol->version || !judged || unknown == UNKNOWN_MOST)
       continue;
-    if (!decided) { /* seldom needed, and not cheap */
-      complete = object->needed_count && object->location && audit_complete(run, index);
-      decided = true;
+    if (!scope) {
+      scope = audit_scope_start(run, index);
+      complete = audit_scope_complete(scope);
     }
-    if (!complete)
+    bool exported = audit_exported(run, hash);
+    if (!complete || (exported && audit_scope_has(scope, hash)))
       continue;
     unknown++;
+    char *label = exported ? audit_label(run, &run->objects[audit_exporter(run, hash)], true) : NULL;
     add(run, index, MARK_SYMBOL, AUDIT_UNKNOWN, NULL, symbol->name, false,
-        "no library that it needs exports it, nor anything else that was audited");
+        label ? "%s exports it, but nothing loads that with this file or before it"
+              : "no library that it needs exports it, nor anything else that was audited",
+        label);
+    free(label);
   }
+  audit_scope_free(scope);
 }
 
 static void judge_libraries(struct audit_run *run, size_t index) {
@@ -466,8 +407,8 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
     const struct audit_symbol *symbol = &object->provides[i];
     if (symbol->hidden)
       continue;
-    char *when = left(run, object, symbol->catalog, CATALOG_LAYER_CXX);
-    bool row = gone(run, object, symbol->catalog, CATALOG_LAYER_CXX);
+    char *when = audit_left(run, object, symbol->catalog, CATALOG_LAYER_CXX);
+    bool row = audit_gone(run, object, symbol->catalog, CATALOG_LAYER_CXX);
     add(run, index, MARK_PROVIDES, AUDIT_NOTE, symbol->catalog, symbol->name, row, "%s it%s%s",
         is_shim(object)          ? "the shim: it has"
         : of_kernel(run, object) ? "the kernel wheel: it exports"

@@ -148,6 +148,10 @@ static void note_unknown(const char *what, const char *version, const char *know
             version, known);
 }
 
+void command_note_kernel(const struct catalog *catalog, const char *kernel) {
+  note_unknown("kernel", kernel, newest(catalog->library.releases, catalog->library.releases_count));
+}
+
 /* Refuses what is no release, before anything is read. */
 static void check_choice(const struct choice *choice, const struct catalog *catalog) {
   const struct catalog_library *library = &catalog->library;
@@ -222,7 +226,7 @@ static void say_options(const struct session *session, const struct choice *choi
   free(say);
   free(kernel);
   free(to);
-  note_unknown("kernel", options->kernel, newest(library->releases, library->releases_count));
+  command_note_kernel(session->catalog, options->kernel);
   if (options->sglang_release)
     note_unknown("sglang", options->sglang_release, newest(library->sglang_releases, library->sglang_releases_count));
 }

@@ -29,6 +29,8 @@ int command_finish(int status);
 /* The catalog, proved: a fault in the user's one would hide uses. path NULL: the built-in one, and *loaded is NULL;
  * else *loaded is to be freed. */
 const struct catalog *command_catalog(const char *path, struct catalog **loaded);
+/* Says on standard error that the catalog does not know a release as new as that. */
+void command_note_kernel(const struct catalog *catalog, const char *kernel);
 
 /* --- what scan and fix are given --- */
 

@@ -161,6 +161,7 @@ int command_audit(int argc, char **argv) {
     usage_error("%s", message);
   audit_resolve(&run);
   audit_judge(&run, choice.kernel);
+  command_note_kernel(catalog, run.kernel);
   int status = audit_status(&run);
   if (!wishes.format->print(&run))
     status |= EXIT_FAULT;

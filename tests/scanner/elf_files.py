@@ -10,13 +10,13 @@ OWNER = HEAD + "void dsv3_router_gemm(T &, const T &, const T &) {}\n"
 
 
 @functools.cache
-def compiled(source, *options, name="x.so"):
-    """The bytes of a shared object without any library, unless the options say otherwise."""
+def compiled(source, *options, name="x.so", program=False):
+    """The bytes of a shared object without any library, unless the options say otherwise; of an object file (name="x.o"); of a program."""
     with tempfile.TemporaryDirectory() as folder:
         code = pathlib.Path(folder) / "x.cc"
         code.write_text(source)
         out = pathlib.Path(folder) / name
-        mode = ["-c"] if name.endswith(".o") else ["-shared", "-nostdlib"]
+        mode = ["-c"] if name.endswith(".o") else [] if program else ["-shared", "-nostdlib"]
         subprocess.run([os.environ.get("CXX", "g++"), "-O1", "-fPIC", *mode, "-o", out, code, *options], check=True, cwd=folder, timeout=60)
         return out.read_bytes()
 

@@ -300,7 +300,7 @@ def test_kernel_without_the_operator():
     uses = compiled('extern "C" const char *name() { return "sgl_kernel::rmsnorm"; }\n')
     with Tree({"site/user.so": uses, "site/sglang_kernel-0.4.6.dist-info/METADATA": ""}) as tree:
         equal(verdicts(tree, "site"), ["user.so: unknown-provider rmsnorm"])
-        contains(tree.run("audit", "site").out, "kernel 0.4.6 has the operator by the catalog, but nothing that was audited registers it")
+        contains(tree.run("audit", "site").out, "nothing that was audited registers it; by the catalog kernel 0.4.10 has the operator; whether 0.4.6 had it already is not known")
         equal(tree.run("audit", "site").returncode, 3)
         equal(tree.run("audit", *ARGS, "site").returncode, 0)
         for text in ("rmsnorm(Tensor! a) -> ()", "rmsnorm(Tensor! a)-> ()", "rmsnorm"):  # torch makes the schema of the second one itself
@@ -328,7 +328,7 @@ def test_kernel_without_the_function():
         equal(verdicts(tree, "site"), ["user.so: alive moe_sum"])
         tree.put("site/sglang_kernel-0.4.4.dist-info/METADATA", "")
         equal(verdicts(tree, "site"), ["user.so: unknown-provider moe_sum"])
-        contains(tree.run("audit", "site").out, "exports it; sgl_kernel/common_ops.so registers the operator of that name, with other C++ types or a hidden function\n")
+        contains(tree.run("audit", "site").out, "nothing that was audited exports it; by the catalog kernel 0.4.10 has it; whether 0.4.4 had it already is not known; sgl_kernel/common_ops.so registers the operator of that name, with other C++ types or a hidden function\n")
 
 
 def test_removed_without_shim_and_operators():
@@ -409,8 +409,65 @@ def test_unknown_provider_needs_all_libraries():
     source = 'namespace own { void nobody(); }\nextern "C" void plugin();\nextern "C" void use() { own::nobody(); plugin(); }\n'
     with Tree({"a.so": compiled(source, "-Wl,--no-as-needed", "-lc"), "b.so": compiled(source), "c.so": compiled(source, "-Wl,--no-as-needed", "-lc", "-Wl,-rpath,/x")}) as tree:
         equal(verdicts(tree), ["a.so: unknown-provider _ZN3own6nobodyEv", "c.so: unknown-provider _ZN3own6nobodyEv"])
-        tree.put("d.so", compiled('namespace own { void nobody() {} }\n'))
+
+
+NOBODY = 'namespace own { void nobody(); }\nextern "C" void use() { own::nobody(); }\n'
+SOMEBODY = 'namespace own { void nobody() {} }\n'
+AGAINST_C = ("-Wl,--no-as-needed", "-lc")
+
+
+def linked(source, libraries, *options):
+    """A library that needs those, {name: bytes}, beside it."""
+    with Tree(libraries) as tree:
+        return compiled(source, "-Wl,--no-as-needed,--allow-shlib-undefined,-rpath,$ORIGIN", f"-L{tree.path}", *(f"-l:{name}" for name in libraries), *options)
+
+
+def test_who_is_loaded_with_a_file():
+    """An exporter answers when it is loaded with the file or before it, and not because it lies there."""
+    some, asks = compiled(SOMEBODY, "-Wl,-soname,libsome.so"), compiled(NOBODY, *AGAINST_C, "-Wl,-soname,libasks.so")
+    unknown = lambda path: [f"{path}: unknown-provider _ZN3own6nobodyEv"]
+    module = 'extern "C" void PyInit__M() {}\n'
+
+    def check(files, want):
+        with Tree(files) as tree:
+            equal(verdicts(tree), want)
+            return tree.run("audit", ".").out
+    text = check({"libasks.so": asks, "libsome.so": some}, unknown("libasks.so"))
+    contains(text, "unknown-provider _ZN3own6nobodyEv: libsome.so exports it, but nothing loads that with this file or before it\n")
+    check({"libasks.so": linked(NOBODY, {"libsome.so": some}, "-lc"), "libsome.so": some}, [])
+    deep = linked("", {"libsome.so": some}, "-Wl,-soname,libdeep.so")
+    check({"libasks.so": linked(NOBODY, {"libdeep.so": deep}, "-lc"), "libdeep.so": deep, "libsome.so": some}, [])
+    check({"libasks.so": asks, "libboth.so": linked("", {"libasks.so": asks, "libsome.so": some}), "libsome.so": some}, [])
+    check({"libasks.so": asks, "libboth.so": linked(SOMEBODY, {"libasks.so": asks})}, [])
+    check({"libasks.so": asks, "libother.so": linked("", {"libsome.so": some}), "libsome.so": some}, unknown("libasks.so"))
+    # packages
+    check({"p/libasks.so": asks, "p/lib/libsome.so": some}, [])
+    check({"p/libasks.so": asks, "q/libsome.so": some}, unknown("p/libasks.so"))
+    check({"x/site-packages/p/libasks.so": asks, "x/site-packages/q/libsome.so": some}, unknown("x/site-packages/p/libasks.so"))
+    check({"x/site-packages/p/libasks.so": asks, "x/site-packages/p/q/libsome.so": some}, [])
+    # programs
+    main = compiled(SOMEBODY + "int main() {}\n", "-pie", "-rdynamic", "-fPIE", *AGAINST_C, program=True)
+    check({"lib/libasks.so": asks, "bin/host": main}, [])
+    asks_module = compiled(NOBODY + module, *AGAINST_C)
+    check({"lib/_M.so": asks_module, "bin/host": main}, unknown("lib/_M.so"))
+    check({"lib/_M.so": asks_module, "bin/python3.12": main}, [])
+
+
+def test_torch_is_loaded_first():
+    torch = compiled('extern "C" void _ZNK2at6Tensor3dimEv() {}\n', "-Wl,-soname,libtorch_cpu.so")
+    some = compiled(SOMEBODY, "-Wl,-soname,libsome.so")
+    own = linked("", {"libsome.so": some}, "-Wl,-soname,libtorch_global_deps.so")
+    uses = NOBODY + 'extern "C" void _ZNK2at6Tensor3dimEv();\nextern "C" void dim() { _ZNK2at6Tensor3dimEv(); }\n'
+    files = {"torch/lib/libtorch_cpu.so": torch, "torch/lib/libtorch_global_deps.so": own, "nvidia/libsome.so": some}
+    with Tree({**files, "p/_C.so": compiled(NOBODY, *AGAINST_C)}) as tree:
+        equal(verdicts(tree), ["p/_C.so: unknown-provider _ZN3own6nobodyEv"])
+        tree.put("p/_C.so", compiled(uses, *AGAINST_C))
         equal(verdicts(tree), [])
+        tree.put("p/_C.so", compiled(NOBODY, *AGAINST_C))
+        tree.put("p/_ops.so", compiled(uses, *AGAINST_C))  # the package uses torch
+        equal(verdicts(tree), [])
+        os.remove(tree.path / "torch/lib/libtorch_global_deps.so")
+        equal(sorted(verdicts(tree)), [f"p/{name}.so: unknown-provider _ZN3own6nobodyEv" for name in ("_C", "_ops")])
 
 
 def test_c_symbols_that_nothing_exports():
@@ -423,7 +480,38 @@ def test_c_symbols_that_nothing_exports():
         equal(verdicts(tree), [f"_M.abi3.so: unknown-provider {n}" for n in cuda + ["plugin"]] + [f"other.so: unknown-provider {n}" for n in cuda])
         equal(tree.run("audit", "other.so").returncode, 3)
         tree.put("lib/libnccl.so.2", compiled('extern "C" void ncclSend() {}\n'))
-        equal([v for v in verdicts(tree) if "ncclSend" in v], [])
+        contains(tree.run("audit", ".").out, "unknown-provider ncclSend: lib/libnccl.so.2 exports it, but nothing loads that with this file or before it")
+        tree.put("lib/other.so", (tree.path / "other.so").read_bytes())
+        equal([v for v in verdicts(tree) if "ncclSend" in v and "lib/" in v], [])
+
+
+def test_releases_that_the_catalog_does_not_know():
+    ops = lambda name: compiled('extern "C" const char *name() { return "sgl_kernel::%s"; }\n' % name)
+    def said(name, kernel):
+        with Tree({"a.so": ops(name)}) as tree:
+            done = tree.run("audit", "--kernel", kernel, ".")
+            return [line.split(": ", 1)[1] for line in done.out.splitlines() if "string" in line][0], done.returncode, done.err, tree.run("audit", "--kernel", kernel, "--format", "tsv", ".").out
+    # came with 0.0.8.post1 on the CPU, and left there
+    equal(said("rotary_position_embedding_cpu", "0.0.8")[:2], ("kernel 0.0.8 does not have it yet: it came with 0.0.8.post1", 3))
+    equal(said("rotary_position_embedding_cpu", "0.1.5")[:2], ("kernel 0.1.5, built for CPU, has the operator", 0))
+    text, status, _, tsv = said("rotary_position_embedding_cpu", "0.4.6")
+    equal(text, "left sgl_kernel in 0.1.6 (torch operator of CPU, #6456, 2025-06-03); use torch.ops.sgl_kernel.rotary_embedding_cpu: with another signature.")
+    equal((status, tsv), (3, "a.so\trotary_position_embedding_cpu\tstring\n"))
+    # still there in the newest release that is known
+    equal(said("rmsnorm", "0.4.10")[:3], ("kernel 0.4.10 has the operator", 0, ""))
+    equal(said("rmsnorm", "0.4.2")[0], "kernel 0.4.10 has the operator; whether 0.4.2 had it already is not known")
+    text, status, err, _ = said("rmsnorm", "0.9")
+    equal((text, status), ("kernel 0.4.10, the newest that the catalog knows, has the operator; of 0.9 nothing is known", 0))
+    equal(err, "sgl-migrate: kernel 0.9 is newer than 0.4.10, the newest that the catalog knows; later changes are missing\n")
+    contains(said("gptq_shuffle", "0.9")[0], "left sgl_kernel in 0.4.7")
+    # functions
+    with Tree({"a.so": user(), "w.so": compiled(USER.replace("void dsv3", "__attribute__((weak)) void dsv3"))}) as tree:
+        done = tree.run("audit", "--kernel", "0.0.2", ".")
+        contains(done.out, "unknown-provider dsv3_router_gemm (_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_): kernel 0.0.2 does not have it yet: it came with ")
+        contains(done.out, "optional dsv3_router_gemm (")
+        equal(done.returncode, 3)
+        tree.put("libsgl_kernel_compat.so.1", compiled(OWNER, "-Wl,-soname,libsgl_kernel_compat.so.1"))
+        contains(tree.run("audit", "--kernel", "0.0.2", ".").out, "shim dsv3_router_gemm (_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_): kernel 0.0.2 does not have it yet: it came with ")
 
 
 def test_symbols_are_those_of_readelf():
