@@ -77,6 +77,7 @@ struct file {
   char *real;         /* of a link that leads out of the folder: where to; owned */
   size_t input;
   bool named; /* found in a folder: only what is named like an archive is opened as one */
+  bool image; /* a folder that is an unpacked image */
 };
 
 struct reading {
@@ -114,11 +115,16 @@ static void read_open_file(struct reading *reading, struct audit_list *list, con
     return;
   }
   enum audit_kind kind = audit_kind_of(file->label, head, (size_t)got, file->named, &why);
+  if ((kind == AUDIT_OTHER || kind == AUDIT_BROKEN) && (!file->named || audit_may_be_zip(file->label)) &&
+      audit_ends_as_zip(fd, size, true))
+    kind = AUDIT_ARCHIVE;
   if (kind == AUDIT_ELF) {
     audit_elf(reading->context, list, audit_add(list, file->label, NULL), fd, size);
     audit_add_place(list, file->label, NULL, list->objects_count - 1);
     if (file->real)
       audit_add_place(list, file->real, NULL, list->objects_count - 1);
+    if (audit_ends_as_zip(fd, size, false)) /* a program that unpacks itself */
+      audit_archive(reading->context, list, fd, file->label, AUDIT_ARCHIVE);
   } else if (kind == AUDIT_AR || kind == AUDIT_ARCHIVE) {
     audit_archive(reading->context, list, fd, file->label, kind);
   } else if (kind == AUDIT_BROKEN) {
@@ -137,6 +143,11 @@ static void read_file(void *user, unsigned worker, size_t index) {
   struct audit_list *list = scan_alloc(NULL, sizeof *list);
   *list = (struct audit_list){0};
   reading->run->lists[index] = list;
+  if (file->image) {
+    audit_image_folder(reading->context, list, file->full, file->label);
+    atomic_fetch_add(&reading->done, 1);
+    return;
+  }
   int fd = open(file->full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
   if (fd < 0)
@@ -209,14 +220,18 @@ static void walk_folder(struct reading *reading, size_t index, struct audit_list
   while (walk && (entry = fts_read(walk))) {
     const char *label = entry->fts_path + (entry->fts_pathlen > skip ? skip : entry->fts_pathlen);
     label += strspn(label, "/");
-    if (entry->fts_info == FTS_D && virtual_folder(input, label))
+    if (entry->fts_info == FTS_D && virtual_folder(input, label)) {
       fts_set(walk, entry, FTS_SKIP);
-    else if (entry->fts_info == FTS_F)
+    } else if (entry->fts_info == FTS_D && audit_image_unpacked(entry->fts_accpath)) {
+      add_file(reading, label, entry->fts_accpath, index, true)->image = true;
+      fts_set(walk, entry, FTS_SKIP);
+    } else if (entry->fts_info == FTS_F) {
       add_file(reading, label, entry->fts_accpath, index, true);
-    else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE)
+    } else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
       take_link(reading, index, links, label, entry->fts_accpath);
-    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
+    } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
       audit_fault(links, audit_add(links, *label ? label : ".", NULL), "%s", strerror(entry->fts_errno));
+    }
   }
   if (walk)
     fts_close(walk);
@@ -288,7 +303,8 @@ static bool open_input(struct reading *reading, size_t index, const char *given,
     return false;
   }
   input->given = given;
-  input->folder = S_ISDIR(status.st_mode);
+  bool image = S_ISDIR(status.st_mode) && audit_image_unpacked(real);
+  input->folder = S_ISDIR(status.st_mode) && !image;
   input->world = input->folder && strcmp(real, "/") != 0 && is_root(real) ? WORLD_ROOT : WORLD_HOST;
   input->first = reading->files_count; /* of the files, until the objects are known */
   if (input->folder) {
@@ -298,7 +314,7 @@ static bool open_input(struct reading *reading, size_t index, const char *given,
   } else {
     char *slash = strrchr(real, '/');
     input->base = arena_copy(&links->arena, real, (size_t)(slash - real));
-    add_file(reading, given, given, index, false);
+    add_file(reading, given, given, index, false)->image = image;
   }
   input->count = reading->files_count - input->first;
   free(real);
@@ -310,11 +326,12 @@ static int by_path(const void *a, const void *b) {
   return strcmp(x->path, y->path);
 }
 
-/* Takes the objects and places of one list. */
+/* Takes the objects and places of one list. The files of an archive that lies in a folder are none of the folder's. */
 static void collect_list(struct audit_run *run, struct audit_input *input, struct audit_list *list) {
   run->objects = scan_alloc(run->objects, (run->objects_count + list->objects_count) * sizeof *run->objects);
+  bool own = !input->folder || !list->archive;
   input->places = scan_alloc(input->places, (input->places_count + list->places_count) * sizeof *input->places);
-  for (size_t k = 0; k < list->places_count; k++) {
+  for (size_t k = 0; k < list->places_count && own; k++) {
     struct audit_place place = list->places[k];
     place.object += place.object == SIZE_MAX ? 0 : run->objects_count;
     input->places[input->places_count++] = place;
@@ -323,11 +340,11 @@ static void collect_list(struct audit_run *run, struct audit_input *input, struc
     list->objects[k].input = (size_t)(input - run->inputs);
     run->objects[run->objects_count++] = list->objects[k];
   }
-  if (list->cache) {
+  if (list->cache && own) {
     input->cache = list->cache;
     input->cache_size = list->cache_size;
   }
-  if (list->image)
+  if (list->image && own)
     input->world = WORLD_ROOT;
   if (list->kernel && !run->kernel) {
     run->kernel = list->kernel;

@@ -150,6 +150,7 @@ struct audit_list {
   uint8_t *cache; /* etc/ld.so.cache of an archive or a container root; owned */
   size_t cache_size;
   struct audit_image *image;                /* docker save or OCI: places and objects have layers; NULL: it is none */
+  bool archive;                             /* an archive or image: places are those of its members */
   const char *kernel, *kernel_distribution; /* dist-info of the kernel wheel: version, name; NULL: none */
   const char *torch;                        /* version of torch, likewise */
 };
@@ -195,6 +196,10 @@ enum audit_kind { AUDIT_OTHER, AUDIT_ELF, AUDIT_AR, AUDIT_ARCHIVE, AUDIT_BROKEN 
  */
 enum audit_kind audit_kind_of(const char *name, const uint8_t *bytes, size_t size, bool named, const char **why);
 #define AUDIT_HEAD 512 /* bytes that audit_kind_of wants to see */
+/* A zip file may begin with something else: a program that unpacks it, "#!/usr/bin/python3". Has it such a name? */
+bool audit_may_be_zip(const char *name);
+/* Is its end that of a zip file? */
+bool audit_ends_as_zip(int fd, uint64_t size, bool comment);
 
 /* Reads an ELF file of `size` bytes into object (the last one added). */
 void audit_elf(const struct audit_context *context, struct audit_list *list, struct audit_object *object, int fd,
@@ -202,13 +207,16 @@ void audit_elf(const struct audit_context *context, struct audit_list *list, str
 /* Reads a wheel, zip, tar or ar file. */
 void audit_archive(const struct audit_context *context, struct audit_list *list, int fd, const char *path,
                    enum audit_kind kind);
-/* A file without a name, for a member; -1 with errno. */
-int audit_temporary(void);
+/* Reads an image that lies unpacked in a folder. */
+void audit_image_folder(const struct audit_context *context, struct audit_list *list, const char *folder,
+                        const char *path);
 
 /* --- images (audit_image.c) --------------------------------------------------------------------------------------- */
 
 /* Does an archive whose first member has this name look like an image? */
 bool audit_image_begins(const char *member);
+/* Is the folder an image: index.json and blobs, or a manifest.json with layers? */
+bool audit_image_unpacked(const char *folder);
 struct audit_image *audit_image_start(void);
 void audit_image_free(struct audit_image *image);
 /* Keeps a JSON document of the image: its manifest, or what may lead there. */

@@ -2,11 +2,14 @@
  * a file without a name, because both are read out of order. Where an archive's limits end, the rest is not analysed.
  */
 #include "scanner/audit.h"
+#include "scanner/file.h"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,25 +43,15 @@ struct nesting {
   bool image;    /* its members are layers and documents */
 };
 
-int audit_temporary(void) {
-  const char *folder = getenv("TMPDIR");
-  if (!folder || !*folder)
-    folder = "/tmp";
-  int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
-    return fd;
-  char *name = scan_format("%s/sgl-migrate-XXXXXX", folder);
-  fd = mkostemp(name, O_CLOEXEC);
-  if (fd >= 0)
-    unlink(name);
-  free(name);
-  return fd;
-}
-
 static void fault(struct unpacking *run, const char *member, const char *format, const char *what) {
   struct audit_object *object = audit_add(run->list, run->path, member);
   object->layer = run->layer;
   audit_fault(run->list, object, format, what);
+}
+
+static void damaged(struct unpacking *run, const char *label, struct archive *archive) {
+  const char *why = archive_error_string(archive);
+  fault(run, label, "truncated or damaged: %s", why ? why : "unknown reason");
 }
 
 static bool stop(struct unpacking *run, const char *limit, uint64_t value) {
@@ -147,7 +140,7 @@ static bool first_block(struct member *member) {
 
 /* The whole member in a file without a name; -1 after a fault. */
 static int copy_out(struct unpacking *run, struct member *member, uint64_t *size) {
-  int fd = audit_temporary();
+  int fd = file_temporary();
   if (fd < 0) {
     fault(run, member->label, "no file for it in the temporary folder: %s", strerror(errno));
     return -1;
@@ -177,8 +170,7 @@ static int copy_out(struct unpacking *run, struct member *member, uint64_t *size
     }
   } while (good && next_block(member));
   if (good && (member->status != ARCHIVE_EOF || member->damaged)) {
-    const char *why = archive_error_string(member->archive);
-    fault(run, member->label, "truncated or damaged: %s", why ? why : "unknown reason");
+    damaged(run, member->label, member->archive);
     good = false;
   }
   if (good)
@@ -233,19 +225,28 @@ static void read_elf(struct unpacking *run, const struct nesting *level, struct 
     audit_add_place(run->list, member->label, NULL, run->list->objects_count - 1)->layer = run->layer;
 }
 
-/* A zip file is read by its directory at the end, so it is copied; all others are read as they come. */
-static void read_inner(struct unpacking *run, const struct nesting *level, struct member *member,
-                       enum audit_kind kind) {
+/* A zip file is read by its directory at the end, so it is copied, also what may be one by its name
+ * alone; all others are read as they come. */
+static void read_inner(struct unpacking *run, const struct nesting *level, struct member *member, enum audit_kind kind,
+                       const char *why) {
   uint64_t size;
   struct source source = {.run = run, .fd = -1, .member = member};
+  bool unsure = kind != AUDIT_AR && kind != AUDIT_ARCHIVE;
   if (level->depth + 1 >= run->context->limits.depth) {
     char *text = scan_format("depth of %llu", (unsigned long long)run->context->limits.depth);
     fault(run, member->label, "it exceeds the limit %s; see --limit", text);
     free(text);
     return;
   }
-  if (member->size > 1 && memcmp(member->block, "PK", 2) == 0 && (source.fd = copy_out(run, member, &size)) < 0)
+  if (((member->size > 1 && memcmp(member->block, "PK", 2) == 0) || unsure) &&
+      (source.fd = copy_out(run, member, &size)) < 0)
     return;
+  if (unsure && !audit_ends_as_zip(source.fd, size, true)) {
+    if (kind == AUDIT_BROKEN)
+      fault(run, member->label, "%s", why);
+    close(source.fd);
+    return;
+  }
   char *prefix = scan_format("%s!", member->label);
   const char *unit = kind == AUDIT_AR ? arena_copy(&run->list->arena, member->label, strlen(member->label)) : NULL;
   read_archive(&source, level, prefix, unit, member->label);
@@ -257,10 +258,8 @@ static void read_inner(struct unpacking *run, const struct nesting *level, struc
   /* An archive may end before its file does, and the checksum is behind that. */
   while (!run->stopped && !source.failed && next_block(member) && spend(run, member->size))
     ;
-  if (member->damaged && !source.failed) {
-    const char *why = archive_error_string(member->archive);
-    fault(run, member->label, "truncated or damaged: %s", why ? why : "unknown reason");
-  }
+  if (member->damaged && !source.failed)
+    damaged(run, member->label, member->archive);
 }
 
 /* A member of an image itself: a layer, or a document that says which layers there are. */
@@ -328,8 +327,9 @@ static void read_member(struct unpacking *run, const struct nesting *level, stru
   enum audit_kind kind = audit_kind_of(member->label, got ? member->block : NULL, got ? member->size : 0, true, &why);
   if (kind == AUDIT_ELF && member->offset == 0)
     read_elf(run, level, member);
-  else if ((kind == AUDIT_AR || kind == AUDIT_ARCHIVE) && member->offset == 0)
-    read_inner(run, level, member, kind);
+  else if (got && member->offset == 0 &&
+           (kind == AUDIT_AR || kind == AUDIT_ARCHIVE || (kind != AUDIT_ELF && audit_may_be_zip(member->label))))
+    read_inner(run, level, member, kind, why);
   else if (kind == AUDIT_BROKEN ||
            (got && level->unit && member->size > 3 && memcmp(member->block, "BC\xc0\xde", 4) == 0))
     fault(run, member->label, "%s", kind == AUDIT_BROKEN ? why : "LLVM bitcode; only machine code is read");
@@ -417,10 +417,8 @@ static void read_archive(struct source *source, const struct nesting *outer, con
     else
       read_entry(run, &level, entry);
   }
-  if (status != ARCHIVE_EOF && status < ARCHIVE_WARN && !run->stopped) {
-    const char *why = archive_error_string(level.archive);
-    fault(run, label, "truncated or damaged: %s", why ? why : "unknown reason");
-  }
+  if (status != ARCHIVE_EOF && status < ARCHIVE_WARN && !run->stopped)
+    damaged(run, label, level.archive);
   archive_read_free(level.archive);
 }
 
@@ -430,7 +428,61 @@ void audit_archive(const struct audit_context *context, struct audit_list *list,
   struct unpacking run = {.context = context, .list = list, .path = path, .layer = AUDIT_NO_LAYER};
   struct source source = {.run = &run, .fd = fd};
   run.size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
+  list->archive = true;
   read_archive(&source, NULL, "", kind == AUDIT_AR ? arena_copy(&list->arena, path, strlen(path)) : NULL, NULL);
   if (list->image)
     audit_image_finish(context, list, path);
+}
+
+/* One file of an image in a folder; libarchive is only needed for layers. */
+static void read_image_file(struct unpacking *run, const char *full, const char *label, uint64_t size) {
+  uint8_t head[AUDIT_HEAD];
+  const char *why;
+  int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+  run->size += size;
+  if (got < 0) {
+    fault(run, label, "%s", strerror(errno));
+  } else if (got && (*head == '{' || *head == '[') && size <= AUDIT_DOCUMENT_MOST) {
+    uint8_t *bytes = scan_alloc(NULL, size ? size : 1);
+    got = pread(fd, bytes, size, 0);
+    audit_image_document(run->list->image, label, bytes, got > 0 ? (size_t)got : 0);
+  } else if (audit_kind_of(label, head, (size_t)got, false, &why) == AUDIT_ARCHIVE) {
+    struct source source = {.run = run, .fd = fd};
+    struct nesting folder = {.image = true};
+    run->layer = audit_image_layer(run->list->image, label);
+    read_archive(&source, &folder, "", NULL, label);
+    run->layer = AUDIT_NO_LAYER;
+  }
+  if (fd >= 0)
+    close(fd);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b) {
+  return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+void audit_image_folder(const struct audit_context *context, struct audit_list *list, const char *folder,
+                        const char *path) {
+  struct unpacking run = {.context = context, .list = list, .path = path, .layer = AUDIT_NO_LAYER};
+  char *roots[] = {(char *)folder, NULL}, target[PATH_MAX];
+  FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+  FTSENT *entry;
+  list->archive = true;
+  list->image = audit_image_start();
+  while (walk && (entry = fts_read(walk)) && !run.stopped) {
+    const char *label = entry->fts_path + strlen(folder);
+    label += strspn(label, "/");
+    ssize_t length = entry->fts_info == FTS_SL ? readlink(entry->fts_accpath, target, sizeof target - 1) : -1;
+    target[length > 0 ? length : 0] = '\0';
+    if (length > 0)
+      audit_image_link(list->image, label, target);
+    else if (entry->fts_info == FTS_F)
+      read_image_file(&run, entry->fts_accpath, label, (uint64_t)entry->fts_statp->st_size);
+    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
+      fault(&run, label, "%s", strerror(entry->fts_errno));
+  }
+  if (walk)
+    fts_close(walk);
+  audit_image_finish(context, list, path);
 }

@@ -1,11 +1,13 @@
-/* Images of `docker save` and OCI: an archive of layers, each an archive, and JSON documents that say in which order
- * the layers lie. The documents often come last, so all layers are read first, and what is not to be seen is dropped.
+/* Images of `docker save` and OCI: an archive or folder of layers, each an archive, and JSON documents that say in
+ * which order the layers lie. The documents often come last, so all layers are read first, and what is not to be seen
+ * is dropped.
  */
 #include "scanner/audit.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct layer {
   char *member;   /* "blobs/sha256/HASH", "HASH/layer.tar"; owned */
@@ -40,7 +42,26 @@ bool audit_image_begins(const char *member) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strncmp(member, names[i], strlen(names[i])) == 0)
       return true;
-  return strlen(member) >= 64 && strspn(member, "0123456789abcdef") == 64; /* HASH/layer.tar, HASH.json, HASH.tar */
+  member += strncmp(member, "sha256:", 7) == 0 ? 7 : 0; /* the configuration, by crane and its like */
+  return strspn(member, "0123456789abcdef") == 64;      /* HASH/layer.tar, HASH.json, HASH.tar, HASH.tar.gz */
+}
+
+static bool has(const char *folder, const char *name) {
+  char *path = scan_format("%s/%s", folder, name);
+  bool there = access(path, F_OK) == 0;
+  free(path);
+  return there;
+}
+
+bool audit_image_unpacked(const char *folder) {
+  if (has(folder, "index.json") && has(folder, "blobs"))
+    return true;
+  char *path = scan_format("%s/manifest.json", folder);
+  json_t *manifest = access(path, F_OK) == 0 ? json_load_file(path, 0, NULL) : NULL; /* others use that name, too */
+  bool docker = json_is_array(json_object_get(json_array_get(manifest, 0), "Layers"));
+  json_decref(manifest);
+  free(path);
+  return docker;
 }
 
 struct audit_image *audit_image_start(void) {

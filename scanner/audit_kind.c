@@ -2,7 +2,9 @@
 #include "scanner/audit.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool ends(const char *text, size_t length, const char *end) {
   size_t size = strlen(end);
@@ -18,8 +20,9 @@ static bool library_name(const char *name) {
 }
 
 static bool archive_name(const char *name) {
-  static const char *const ends_list[] = {".whl", ".zip",   ".egg",    ".a",       ".tar",     ".tgz",  ".tar.gz",
-                                          ".txz", ".conda", ".tar.xz", ".tar.zst", ".tar.bz2", ".tzst", ".deb"};
+  static const char *const ends_list[] = {".whl",    ".zip", ".egg",   ".a",      ".tar",     ".tgz",
+                                          ".tar.gz", ".txz", ".conda", ".tar.xz", ".tar.zst", ".tar.bz2",
+                                          ".tzst",   ".deb", ".pyz",   ".pex"};
   for (size_t i = 0; i < sizeof ends_list / sizeof *ends_list; i++)
     if (ends(name, strlen(name), ends_list[i]))
       return true;
@@ -59,6 +62,29 @@ enum audit_kind audit_kind_of(const char *name, const uint8_t *bytes, size_t siz
     return AUDIT_BROKEN;
   }
   return AUDIT_OTHER;
+}
+
+bool audit_may_be_zip(const char *name) {
+  static const char *const ends_list[] = {".whl", ".zip", ".egg", ".pyz", ".pex"};
+  for (size_t i = 0; i < sizeof ends_list / sizeof *ends_list; i++)
+    if (ends(name, strlen(name), ends_list[i]))
+      return true;
+  return false;
+}
+
+/* The record at the end of a zip file: 22 bytes, whose last two say how long the comment after them is. */
+bool audit_ends_as_zip(int fd, uint64_t size, bool comment) {
+  enum { RECORD = 22, MOST = RECORD + UINT16_MAX };
+  size_t wanted = comment ? MOST : RECORD;
+  wanted = wanted < size ? wanted : size;
+  uint8_t *bytes = scan_alloc(NULL, MOST);
+  ssize_t got = pread(fd, bytes, wanted, (off_t)(size - wanted));
+  bool found = false;
+  for (size_t at = got < RECORD ? 0 : (size_t)got - RECORD + 1; at-- > 0 && !found;)
+    found = memcmp(bytes + at, "PK\x05\x06", 4) == 0 &&
+            at + RECORD + (bytes[at + RECORD - 2] | (size_t)bytes[at + RECORD - 1] << 8) == (size_t)got;
+  free(bytes);
+  return found;
 }
 
 /* "sglang_kernel-0.4.5.dist-info/METADATA": name and version of a distribution. */

@@ -13,7 +13,7 @@ static const char help[] =
     "Say of binaries which removed sgl_kernel functions and operators they need or have, and who answers them.\n"
     "\n"
     "PATH is an ELF file, a static archive, a wheel, zip or tar file (read in place), a folder such as site-packages,\n"
-    "the root folder of a container, or an image of docker save.\n"
+    "the root folder of a container, or an image of docker save or OCI, packed or as a folder.\n"
     "\n"
     "options:\n"
     "  --kernel VERSION   kernel release that the files have to run with (default: the environment itself: what was\n"

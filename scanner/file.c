@@ -98,3 +98,18 @@ bool file_replace(const char *path, const char *text, size_t size, char *message
   free(real);
   return done;
 }
+
+int file_temporary(void) {
+  const char *folder = getenv("TMPDIR");
+  if (!folder || !*folder)
+    folder = "/tmp";
+  int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
+    return fd;
+  char *name = scan_format("%s/sgl-migrate-XXXXXX", folder);
+  fd = mkostemp(name, O_CLOEXEC);
+  if (fd >= 0)
+    unlink(name);
+  free(name);
+  return fd;
+}

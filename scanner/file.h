@@ -13,6 +13,8 @@ char *file_read(const char *path, size_t limit, size_t *size, char *message, siz
 bool file_replace(const char *path, const char *text, size_t size, char *message, size_t message_size);
 /* All of the bytes, however many calls that takes; false with errno set. */
 bool file_write(int fd, const void *bytes, size_t size);
+/* A file without a name in TMPDIR, else /tmp; -1 with errno. */
+int file_temporary(void);
 /* Is the path relative, and without steps that lead out of the folder that it starts from? */
 bool file_below_root(const char *path);
 

@@ -1,6 +1,7 @@
 /* The files of a wheel, a source package or a folder. An archive is read in one pass, in its own order; nothing of it
  * is unpacked to a path: texts go to memory, a library to a file without a name. */
 #include "scanner/audit.h"
+#include "scanner/file.h"
 #include "scanner/surface.h"
 
 #include <archive.h>
@@ -206,7 +207,7 @@ static void read_library(struct unpacking *run) {
   int64_t offset, hole_end = 0;
   uint64_t end = 0;
   size_t faults = run->surface->faults_count;
-  int fd = audit_temporary();
+  int fd = file_temporary();
   if (fd < 0) {
     surface_fault(run->surface, "%s: no file for it in the temporary folder: %s", run->path, strerror(errno));
     return;

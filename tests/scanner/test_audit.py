@@ -69,6 +69,21 @@ def test_archives_in_archives():
         equal(done.returncode, 5)
 
 
+def test_zip_behind_something_else():
+    """Self-extracting programs, and scripts of Python with a zip file behind."""
+    packed = zipped({"p/_C.so": user()})
+    commented = packed[:-2] + b"\x03\x00PK\x05"
+    program = compiled("int main() {}\n", "-pie", "-fPIE", program=True)
+    files = {"a.pyz": b"#!/usr/bin/env python3\n" + packed, "b.pex": b"#!/bin/sh\nexec\n" + commented, "c.run": program + packed, "d.bin": b"MZ" + bytes(5000) + packed,
+             "e.whl": b"prefix\n" + packed, "f.zip": zipped({"in/e.whl": b"prefix\n" + packed, "in/no.pyz": b"#!/usr/bin/python3\nprint()\n"}), "g.pyz": b"#!/usr/bin/python3\nprint()\n"}
+    with Tree(files) as tree:
+        for name in ("a.pyz", "b.pex", "c.run", "d.bin", "e.whl", "f.zip"):
+            equal((name, rows(tree, name)), (name, f"{name}\t{ROW}"))
+        equal(rows(tree, "g.pyz"), "g.pyz\t-\tnot-analysed\n")
+        equal(rows(tree), "".join(f"{name}\t{ROW}" for name in ("a.pyz", "b.pex", "c.run", "e.whl", "f.zip")))  # d.bin has no name of an archive
+        equal([f["member"] for f in facts(tree, "c.run")["files"]], [None, "p/_C.so"])
+
+
 def test_static_archive_defines_what_it_needs():
     with Tree({"user.o": compiled(USER, name="x.o"), "owner.o": compiled(OWNER, name="x.o")}) as tree:
         subprocess.run(["ar", "rcs", "both.a", "user.o", "owner.o"], cwd=tree.path, check=True)
@@ -189,6 +204,52 @@ def test_image_faults():
         done = tree.run("audit", *ARGS, "--format", "tsv", "b.tar")
         equal(done.out, f"b.tar\t-\tnot-analysed\nb.tar\t{ROW}")
         contains(done.err, "has no manifest")
+
+
+def test_image_by_crane():
+    """The first member is sha256:HASH, the configuration; layers are HASH.tar.gz."""
+    one, two = "1" * 64, "2" * 64
+    manifest = json.dumps([{"Config": "sha256:" + "c" * 64, "RepoTags": None, "Layers": [f"{one}.tar.gz", f"{two}.tar.gz"]}]).encode()
+    members = {"sha256:" + "c" * 64: b'{"rootfs": {}}', f"{one}.tar.gz": tarred({"a.so": user(), "b.so": user()}, gzip.compress),
+               f"{two}.tar.gz": tarred({".wh.a.so": b""}, gzip.compress), "manifest.json": manifest}
+    with Tree({"image.tar": tarred(members)}) as tree:
+        log = facts(tree, "image.tar")
+        equal(([f["member"] for f in log["files"]], log["roots"][0]["kind"]), (["b.so"], "root"))
+        for name, data in members.items():
+            tree.put(f"folder/{name}", data)
+        log = facts(tree, "folder")
+        equal(([f["member"] for f in log["files"]], log["roots"][0]["kind"]), (["b.so"], "root"))
+
+
+def test_image_in_a_folder():
+    """As docker save and OCI tools unpack it; also in a folder with other files, which stays one of this machine."""
+    lower, upper = {"opt/a.so": user(), "opt/gone.so": user()}, {"opt/.wh.gone.so": b""}
+    for docker in (True, False):
+        with Tree() as tree:
+            with tarfile.open(fileobj=io.BytesIO(image({"b": upper, "a": lower}, "ab", docker, gzip.compress))) as archive:
+                archive.extractall(tree.path / "img", filter="data")
+            for given in ("img", "img/", tree.path / "img"):
+                log = facts(tree, given)
+                equal(([f["member"] for f in log["files"]], log["roots"][0]["kind"]), (["opt/a.so"], "root"))
+                equal(rows(tree, given), f"{given}\t{ROW}")
+            equal(rows(tree), f"img\t{ROW}")
+            tree.put("x.so", user())
+            log = facts(tree)
+            equal(([(f["path"], f["member"]) for f in log["files"]], log["roots"][0]["kind"]), ([("img", "opt/a.so"), ("x.so", None)], "files"))
+            (tree.path / "img/blobs/sha256" / ("b" * 64)).write_bytes(b"\x1f\x8bno layer")
+            done = tree.run("audit", *ARGS, "--format", "tsv", "img")
+            contains(done.err, f"img!blobs/sha256/{'b' * 64}: not analysed: truncated or damaged: ")
+            equal(done.returncode & 4, 4)
+    with Tree({"web/manifest.json": '{"name": "app"}', "web/index.json": "{}", "web/x.so": user(), "list/manifest.json": "[1]", "list/x.so": user()}) as tree:
+        equal(rows(tree), f"list/x.so\t{ROW}web/x.so\t{ROW}")
+
+
+def test_archives_in_a_folder_are_no_files_of_it():
+    """What a layer or wheel in a folder has answers no library of that folder."""
+    lib = compiled(OWNER, "-Wl,-soname,libown.so.3")
+    with Tree({"root/etc/os-release": "", "root/app/a.so": needing("libown.so.3", "-Wl,-rpath,/opt"), "root/x.tar": tarred({"opt/libown.so.3": lib, "etc/ld.so.cache": b"x"})}) as tree:
+        log = facts(tree, "root")
+        equal([n["state"] for f in log["files"] if f["path"] == "app/a.so" for n in f["needed"]], ["present"])
 
 
 def test_old_image_and_its_libraries():
