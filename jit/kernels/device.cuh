@@ -14,15 +14,17 @@ struct alignas(16) quad {
   float f[4];
 };
 
-// Weights are read once by one block: not worth a line of the first-level cache. (Of the second one the launch says so,
-// jit/launch.c.) Volatile keeps the loads in the order of the text: all weights of a batch are under way before the
-// first activation is waited for. Not ld.global.nc: the assembler moves such loads over wait_for_previous, in either
-// direction.
+// Weights are read once by one block: not worth a line of the first-level cache, and the first to leave the second.
+// (The launch says the latter too, jit/launch.c; saying both was measured to pay.) Volatile keeps the loads in the
+// order of the text: all weights of a batch are under way before the first activation is waited for. Not ld.global.nc:
+// the assembler moves such loads over wait_for_previous, in either direction.
 __device__ __forceinline__ vec16 load_weight(const vec16 *p) {
+  unsigned long long policy;
   vec16 v;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(p));
+               : "l"(p), "l"(policy));
   return v;
 }
 
