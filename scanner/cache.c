@@ -296,26 +296,29 @@ static void hash_own(const struct scan *scan, XXH3_state_t *state) {
 }
 
 static void set_worlds(struct cache *cache, struct scan *scan) {
-  XXH3_state_t python, cxx, text;
+  XXH3_state_t cxx, text;
   XXH3_64bits_reset(&text);
-  XXH3_64bits_reset(&python);
   XXH3_64bits_reset(&cxx);
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     const uint8_t language = (uint8_t)file->language;
     hash_text(&text, file->path);
-    hash_text(&python, file->path);
-    XXH3_64bits_update(&python, &language, 1);
-    hash_text(&cxx, file->path);
-    XXH3_64bits_update(&cxx, &language, 1);
+    XXH3_64bits_update(&text, &language, 1);
     if (file->language == LANGUAGE_CXX)
       XXH3_64bits_update(&cxx, &file->hash, sizeof file->hash);
   }
+  uint64_t paths = cache->worlds_now[LANGUAGE_TEXT] = XXH3_64bits_digest(&text);
+  XXH3_64bits_update(&cxx, &paths, sizeof paths);
+  cache->worlds_now[LANGUAGE_CXX] = XXH3_64bits_digest(&cxx);
+}
+
+static void set_python_world(struct cache *cache, struct scan *scan) {
+  XXH3_state_t python;
+  XXH3_64bits_reset(&python);
+  XXH3_64bits_update(&python, &cache->worlds_now[LANGUAGE_TEXT], sizeof cache->worlds_now[LANGUAGE_TEXT]);
   hash_own(scan, &python);
   python_index_visit(scan, hash_export, &python);
   cache->worlds_now[LANGUAGE_PYTHON] = cache->worlds_now[LANGUAGE_NOTEBOOK] = XXH3_64bits_digest(&python);
-  cache->worlds_now[LANGUAGE_CXX] = XXH3_64bits_digest(&cxx);
-  cache->worlds_now[LANGUAGE_TEXT] = XXH3_64bits_digest(&text);
 }
 
 void cache_options(struct cache *cache, const struct options *options) {
@@ -342,14 +345,10 @@ static void restore(const struct cache *cache, const struct scan *scan, const st
   file->cached = true;
 }
 
-void cache_restore(struct cache *cache, struct scan *scan) {
-  set_worlds(cache, scan);
+/* Of the languages whose world is known and holds. */
+static void restore_all(const struct cache *cache, struct scan *scan, const bool *holds) {
   if (!cache->options || strcmp(cache->options, cache->options_now) != 0)
     return;
-  bool holds[LANGUAGE_TEXT + 1];
-  for (unsigned i = 0; i <= LANGUAGE_TEXT; i++)
-    holds[i] = cache->worlds[i] == cache->worlds_now[i];
-  holds[LANGUAGE_CXX] = holds[LANGUAGE_CXX] && !cxx_database_there(scan);
   for (size_t i = 0; i < scan->files_count; i++) {
     struct source_file *file = &scan->files[i];
     const struct known_result *known =
@@ -357,6 +356,23 @@ void cache_restore(struct cache *cache, struct scan *scan) {
     if (known)
       restore(cache, scan, known, file);
   }
+}
+
+static bool holds(const struct cache *cache, enum language language) {
+  return cache->worlds[language] == cache->worlds_now[language];
+}
+
+void cache_restore(struct cache *cache, struct scan *scan) {
+  set_worlds(cache, scan);
+  restore_all(cache, scan,
+              (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_TEXT] = holds(cache, LANGUAGE_TEXT),
+                                        [LANGUAGE_CXX] = holds(cache, LANGUAGE_CXX) && !cxx_database_there(scan)});
+}
+
+void cache_restore_python(struct cache *cache, struct scan *scan) {
+  set_python_world(cache, scan);
+  bool same = holds(cache, LANGUAGE_PYTHON);
+  restore_all(cache, scan, (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_PYTHON] = same, [LANGUAGE_NOTEBOOK] = same});
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

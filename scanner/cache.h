@@ -20,10 +20,12 @@ uint64_t cache_hash(const uint8_t *bytes, size_t size);
 bool cache_exports(const struct cache *cache, const struct source_file *file,
                    void (*found)(void *user, const struct py_export *export), void *user);
 
-/* What the run is for. Before python_index_build. */
+/* What the run is for. First of these. */
 void cache_options(struct cache *cache, const struct options *options);
-/* Puts the results that still hold into the files and marks these as `cached`. After python_index_build. */
+/* Puts the results that still hold into the files and marks these as `cached`. */
 void cache_restore(struct cache *cache, struct scan *scan);
+/* The same for Python, when the index of Python is there. */
+void cache_restore_python(struct cache *cache, struct scan *scan);
 /* Writes what is known now, unless nothing is new. What goes wrong is not said: the next scan takes longer. */
 void cache_save(struct cache *cache, struct scan *scan);
 

@@ -6,11 +6,20 @@
 #include <stdlib.h>
 #include <time.h>
 
-struct crew {
+#define MOST_PARTS 16
+
+struct part {
   void (*work)(void *user, unsigned worker, size_t index);
   void *user;
-  size_t count;
-  atomic_size_t next;
+  size_t count, next, done;
+  unsigned after;
+};
+
+struct crew {
+  struct part parts[MOST_PARTS];
+  unsigned count, finished; /* finished: bits */
+  pthread_mutex_t mutex;    /* of the parts while they are worked on */
+  pthread_cond_t changed;
 };
 
 struct worker {
@@ -19,31 +28,88 @@ struct worker {
   pthread_t thread;
 };
 
-static void *worker_run(void *argument) {
-  struct worker *worker = argument;
-  struct crew *crew = worker->crew;
-  size_t i;
-  while ((i = atomic_fetch_add(&crew->next, 1)) < crew->count)
-    crew->work(crew->user, worker->number, i);
+struct crew *crew_new(void) {
+  struct crew *crew = scan_alloc(NULL, sizeof *crew);
+  *crew = (struct crew){0};
+  pthread_mutex_init(&crew->mutex, NULL);
+  pthread_cond_init(&crew->changed, NULL);
+  return crew;
+}
+
+unsigned crew_add(struct crew *crew, void (*work)(void *user, unsigned worker, size_t index), void *user, size_t count,
+                  unsigned after) {
+  if (crew->count == MOST_PARTS)
+    abort();
+  crew->parts[crew->count] = (struct part){.work = work, .user = user, .count = count, .after = after};
+  return 1u << crew->count++;
+}
+
+/* The part of the next item, or NULL when there is none now. Parts without items are finished on the way. */
+static struct part *next_part(struct crew *crew) {
+  for (unsigned i = 0; i < crew->count; i++) {
+    struct part *part = &crew->parts[i];
+    if (part->after & ~crew->finished)
+      continue;
+    if (part->next < part->count)
+      return part;
+    if (part->count == 0)
+      crew->finished |= 1u << i;
+  }
   return NULL;
 }
 
-void crew_run(void (*work)(void *user, unsigned worker, size_t index), void *user, size_t count, unsigned threads) {
-  struct crew crew = {.work = work, .user = user, .count = count};
-  if (threads > count)
-    threads = count > 0 ? (unsigned)count : 1;
+static void *worker_run(void *argument) {
+  struct worker *worker = argument;
+  struct crew *crew = worker->crew;
+  pthread_mutex_lock(&crew->mutex);
+  for (;;) {
+    struct part *part = next_part(crew);
+    if (!part && crew->finished == (1u << crew->count) - 1)
+      break;
+    if (!part) {
+      pthread_cond_wait(&crew->changed, &crew->mutex);
+      continue;
+    }
+    size_t index = part->next++;
+    pthread_mutex_unlock(&crew->mutex);
+    part->work(part->user, worker->number, index);
+    pthread_mutex_lock(&crew->mutex);
+    if (++part->done == part->count) {
+      crew->finished |= 1u << (part - crew->parts);
+      pthread_cond_broadcast(&crew->changed);
+    }
+  }
+  pthread_mutex_unlock(&crew->mutex);
+  return NULL;
+}
+
+void crew_finish(struct crew *crew, unsigned threads) {
+  size_t items = 0;
+  for (unsigned i = 0; i < crew->count; i++)
+    items += crew->parts[i].count;
+  if (threads > items)
+    threads = items > 0 ? (unsigned)items : 1;
   struct worker *workers = scan_alloc(NULL, threads * sizeof *workers);
   unsigned started = 1;
   for (; started < threads; started++) {
-    workers[started] = (struct worker){&crew, started, 0};
+    workers[started] = (struct worker){crew, started, 0};
     if (pthread_create(&workers[started].thread, NULL, worker_run, &workers[started]) != 0)
       break;
   }
-  workers[0] = (struct worker){&crew, 0, 0};
+  workers[0] = (struct worker){crew, 0, 0};
   worker_run(&workers[0]);
   for (unsigned i = 1; i < started; i++)
     pthread_join(workers[i].thread, NULL);
   free(workers);
+  pthread_mutex_destroy(&crew->mutex);
+  pthread_cond_destroy(&crew->changed);
+  free(crew);
+}
+
+void crew_run(void (*work)(void *user, unsigned worker, size_t index), void *user, size_t count, unsigned threads) {
+  struct crew *crew = crew_new();
+  crew_add(crew, work, user, count, 0);
+  crew_finish(crew, threads);
 }
 
 /* --- progress ----------------------------------------------------------------------------------------------------- */

@@ -39,8 +39,13 @@ struct cxx_index {
   struct cxx_readers readers;
   _Atomic(struct cxx_tokens *) *tokens; /* one a file of the scan: what was lexed already */
   struct cxx_unit **units;              /* one a file: read for its definitions, kept for its analysis */
-  size_t units_size;                    /* of their texts */
+  atomic_size_t units_size;             /* of their texts */
   size_t files_count;
+  /* While it is built: */
+  size_t *hits; /* the files with a hit, the largest first */
+  size_t hits_count;
+  bool *candidates;      /* one a file: may it define a function of the catalog? */
+  pthread_mutex_t mutex; /* of `defined` and `elsewhere` */
 };
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
@@ -498,72 +503,60 @@ static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
   return false;
 }
 
+/* The symbols that the unit's file defines. */
+static void take_definitions(struct cxx_index *index, const struct cxx_unit *unit) {
+  for (uint32_t i = 0; i < unit->uses_count; i++) {
+    const struct cxx_use *use = &unit->uses[i];
+    if (use->role != CXX_ROLE_DEFINITION || use->owner != CXX_OWNER_REMOVED || use->ast == CXX_OWNER_OTHER ||
+        never_compiled(unit, use->token))
+      continue;
+    const struct cxx_name *name = cxx_index_name(unit->scan, use->name);
+    for (unsigned k = 0; k < name->symbols_count && !name->is_template; k++)
+      index->defined[name->symbols[k] - unit->scan->catalog->symbols] = true;
+  }
+}
+
 static void add_definitions(struct scan *scan, const struct source_file *file) {
+  struct cxx_index *index = scan->cxx_index;
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
   cxx_unit_open(unit, scan, file, NULL);
-  if (!unit->c_source)
-    cxx_scopes_elsewhere(unit, scan->cxx_index->elsewhere);
   bool found = false;
   for (uint32_t i = 0; i < unit->uses_count; i++)
     found = found || (unit->uses[i].role == CXX_ROLE_DEFINITION && unit->uses[i].owner == CXX_OWNER_REMOVED &&
                       cxx_index_name(scan, unit->uses[i].name)->removed);
   if (found && !unit->c_source)
     cxx_ast_resolve(unit);
-  for (uint32_t i = 0; i < unit->uses_count && found && !unit->c_source; i++) {
-    const struct cxx_use *use = &unit->uses[i];
-    if (use->role != CXX_ROLE_DEFINITION || use->owner != CXX_OWNER_REMOVED || use->ast == CXX_OWNER_OTHER ||
-        never_compiled(unit, use->token))
-      continue;
-    const struct cxx_name *name = cxx_index_name(scan, use->name);
-    for (unsigned k = 0; k < name->symbols_count && !name->is_template; k++)
-      scan->cxx_index->defined[name->symbols[k] - scan->catalog->symbols] = true;
+  if (!unit->c_source) {
+    pthread_mutex_lock(&index->mutex);
+    cxx_scopes_elsewhere(unit, index->elsewhere);
+    if (found)
+      take_definitions(index, unit);
+    pthread_mutex_unlock(&index->mutex);
   }
-  struct cxx_index *index = scan->cxx_index;
-  if (!found && index->units_size + unit->parts_size <= MOST_KEPT) {
+  if (!found && atomic_fetch_add(&index->units_size, unit->parts_size) + unit->parts_size <= MOST_KEPT) {
     index->units[file - scan->files] = unit;
-    index->units_size += unit->parts_size;
     return;
   }
   cxx_unit_free(unit);
   free(unit);
 }
 
-static void lex_hit(void *user, unsigned worker, size_t index) {
+/* --- the parts of the work ---------------------------------------------------------------------------------------- */
+
+static void lex_hit(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
-  const struct source_file *file = &scan->files[index];
   struct cxx_tokens own;
   (void)worker;
-  if (file->language == LANGUAGE_CXX && file->hit && file->bytes)
-    cxx_index_tokens(scan, file, &own);
+  cxx_index_tokens(scan, &scan->files[scan->cxx_index->hits[number]], &own);
 }
 
-void cxx_index_build(struct scan *scan, unsigned threads) {
-  struct cxx_index *index = scan_alloc(NULL, sizeof *index);
-  memset(index, 0, sizeof *index);
-  scan->cxx_index = index;
-  pthread_mutex_init(&index->readers.mutex, NULL);
-  index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
-  build_names(scan);
-  index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
-  index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
-  build_stand_ins(scan);
-  index->files_count = scan->files_count;
-  index->units = scan_alloc(NULL, scan->files_count * sizeof *index->units);
-  index->tokens = scan_alloc(NULL, scan->files_count * sizeof *index->tokens);
-  for (size_t i = 0; i < scan->files_count; i++)
-    atomic_init(&index->tokens[i], NULL);
-  for (size_t i = 0; i < scan->files_count; i++)
-    index->units[i] = NULL;
-  crew_run(lex_hit, scan, scan->files_count, threads);
-  bool *candidates = scan_alloc(NULL, scan->files_count);
-  memset(candidates, 0, scan->files_count);
+static void look_over(void *user, unsigned worker, size_t number) {
+  struct scan *scan = user;
+  struct cxx_index *index = scan->cxx_index;
   struct table *wanted = arena_alloc(&index->arena, sizeof *wanted);
-  bool any = false;
-  for (size_t i = 0; i < scan->files_count; i++) {
-    const struct source_file *file = &scan->files[i];
-    if (file->language != LANGUAGE_CXX || !file->hit || !file->bytes)
-      continue;
-    any = true;
+  (void)worker, (void)number;
+  for (size_t i = 0; i < index->hits_count; i++) {
+    const struct source_file *file = &scan->files[index->hits[i]];
     struct cxx_tokens own;
     const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
     for (uint32_t k = 0; k + 1 < tokens->count; k++) {
@@ -574,24 +567,56 @@ void cxx_index_build(struct scan *scan, unsigned threads) {
     }
     add_registrars(scan, tokens);
     add_renamed(scan, tokens);
-    candidates[i] = may_define_function(scan, tokens);
+    index->candidates[index->hits[i]] = may_define_function(scan, tokens);
     cxx_tokens_free(&own);
   }
-  if (any) {
-    build_headers(scan);
-    index->database = cxx_database_open(scan);
-  }
-  for (size_t i = scan->files_count; any && i-- > 0;)
+  build_headers(scan);
+  index->database = cxx_database_open(scan);
+  for (size_t i = scan->files_count; i-- > 0;)
     if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes)
       add_includes(index, &scan->files[i], i);
-  for (size_t i = 0; any && i < scan->files_count; i++)
+  for (size_t i = 0; i < scan->files_count; i++)
     if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes && may_define(wanted, &scan->files[i]))
       add_macros(scan, wanted, &scan->files[i]);
+}
+
+static void look_for_definitions(void *user, unsigned worker, size_t number) {
+  struct scan *scan = user;
+  size_t file = scan->cxx_index->hits[number];
+  (void)worker;
+  if (scan->cxx_index->candidates[file])
+    add_definitions(scan, &scan->files[file]);
+}
+
+static bool is_hit(const struct source_file *file) {
+  return file->language == LANGUAGE_CXX && file->hit && file->bytes;
+}
+
+unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
+  struct cxx_index *index = scan_alloc(NULL, sizeof *index);
+  memset(index, 0, sizeof *index);
+  scan->cxx_index = index;
+  pthread_mutex_init(&index->readers.mutex, NULL);
+  pthread_mutex_init(&index->mutex, NULL);
+  index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
+  build_names(scan);
+  index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
+  index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
+  build_stand_ins(scan);
+  index->files_count = scan->files_count;
+  index->units = scan_alloc(NULL, scan->files_count * sizeof *index->units);
+  index->tokens = scan_alloc(NULL, scan->files_count * sizeof *index->tokens);
+  for (size_t i = 0; i < scan->files_count; i++) {
+    atomic_init(&index->tokens[i], NULL);
+    index->units[i] = NULL;
+  }
+  index->candidates = arena_alloc(&index->arena, scan->files_count);
+  index->hits = scan_largest_first(scan, is_hit, &index->hits_count);
+  unsigned lexed = crew_add(crew, lex_hit, scan, index->hits_count, 0);
+  /* Of a tree without a name in C++ nothing is asked. */
+  unsigned looked = crew_add(crew, look_over, scan, index->hits_count > 0, lexed);
   /* Needs the headers and macros. */
-  for (size_t i = 0; i < scan->files_count; i++)
-    if (candidates[i])
-      add_definitions(scan, &scan->files[i]);
-  free(candidates);
+  return crew_add(crew, look_for_definitions, scan, index->hits_count, looked);
 }
 
 void cxx_index_free(struct scan *scan) {
@@ -609,6 +634,7 @@ void cxx_index_free(struct scan *scan) {
   }
   free(index->tokens);
   free(index->units);
+  free(index->hits);
   free(index->wheel_header);
   free(index->jit_header);
   arena_free(&index->arena);

@@ -384,6 +384,13 @@ void pins_read(struct pins *pins, enum pins_kind kind, const char *shown, const 
 
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
 
+/* Does the pattern start or end with a character that the text does not? */
+static bool ends_differ(const char *pattern, const char *text) {
+  size_t length = strlen(pattern), size = strlen(text);
+  return size == 0 || (pattern[0] != '*' && pattern[0] != text[0]) ||
+         (pattern[length - 1] != '*' && pattern[length - 1] != text[size - 1]);
+}
+
 enum pins_kind pins_kind(const char *path) {
   static const struct {
     const char *pattern;
@@ -425,8 +432,12 @@ enum pins_kind pins_kind(const char *path) {
   };
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (fnmatch(kinds[i].pattern, kinds[i].whole ? path : name, 0) == 0)
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const char *pattern = kinds[i].pattern, *text = kinds[i].whole ? path : name;
+    if (ends_differ(pattern, text))
+      continue; /* fnmatch is slow, and a tree has many files */
+    if (fnmatch(pattern, text, 0) == 0)
       return kinds[i].kind;
+  }
   return PINS_NONE;
 }

@@ -20,6 +20,9 @@ struct python_index {
   _Atomic(struct parsed *) *parsed; /* one a file: what py_index_take gives away */
   size_t parsed_count;
   atomic_size_t parsed_size;
+  /* While it is built: */
+  struct python_index *found; /* arena and exports that each worker found; all of them together are the index */
+  size_t *owners;             /* the files to look at */
 };
 
 struct parsed {
@@ -197,8 +200,6 @@ static bool has_global(const struct source_file *file) {
 static bool may_export(const struct python_index *index, const struct source_file *file) {
   static const char *const ways[] = {"import " PY_PACKAGE, "import_module", "__import__", "importorskip",
                                      "ops." PY_PACKAGE,    "sys.modules",   "import *"};
-  if (!(file->seen & SEEN_OWNER) || file->language != LANGUAGE_PYTHON || !file->bytes)
-    return false;
   bool global = has_global(file);
   struct left_out left = {0};
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
@@ -295,12 +296,6 @@ static int compare_exports(const void *left, const void *right) {
   return order ? order : (a->file > b->file) - (a->file < b->file);
 }
 
-/* What a worker found; all of them together are the index. */
-struct collection {
-  struct scan *scan;
-  struct python_index *found; /* one a worker: arena and exports */
-};
-
 struct taker {
   struct python_index *found;
   uint32_t file;
@@ -315,18 +310,42 @@ static void take(void *user, const struct py_export *export) {
 }
 
 static void collect(void *user, unsigned worker, size_t number) {
-  struct collection *collection = user;
-  struct scan *scan = collection->scan;
-  struct source_file *file = &scan->files[number];
-  struct taker taker = {&collection->found[worker], (uint32_t)number};
-  if (!may_export(scan->python_index, file))
+  struct scan *scan = user;
+  struct python_index *index = scan->python_index;
+  struct source_file *file = &scan->files[index->owners[number]];
+  struct taker taker = {&index->found[worker], (uint32_t)index->owners[number]};
+  if (!may_export(index, file))
     return;
   file->exported = true;
   if (!scan->cache || !cache_exports(scan->cache, file, take, &taker))
     collect_exports(scan, taker.found, taker.file);
 }
 
-void python_index_build(struct scan *scan, unsigned threads) {
+/* Until this is done no export is found: a name is followed one step only. */
+static void merge(void *user, unsigned worker, size_t number) {
+  struct python_index *index = ((struct scan *)user)->python_index;
+  (void)worker, (void)number;
+  index->arenas = scan_alloc(NULL, index->arenas_count * sizeof *index->arenas);
+  for (unsigned i = 0; i < index->arenas_count; i++) {
+    const struct python_index *found = &index->found[i];
+    index->arenas[i] = found->arena;
+    for (size_t k = 0; k < found->exports_count; k++) {
+      PY_GROW(index->exports, index->exports_count, index->exports_capacity);
+      index->exports[index->exports_count++] = found->exports[k];
+    }
+    free(found->exports);
+  }
+  free(index->found);
+  free(index->owners);
+  if (index->exports_count)
+    qsort(index->exports, index->exports_count, sizeof *index->exports, compare_exports);
+}
+
+static bool has_owner(const struct source_file *file) {
+  return (file->seen & SEEN_OWNER) && file->language == LANGUAGE_PYTHON && file->bytes;
+}
+
+unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned threads) {
   struct python_index *index = scan_alloc(NULL, sizeof *index);
   *index = (struct python_index){.arenas_count = threads};
   collect_names(index, scan->catalog);
@@ -335,23 +354,11 @@ void python_index_build(struct scan *scan, unsigned threads) {
   index->parsed = scan_alloc(NULL, scan->files_count * sizeof *index->parsed);
   for (size_t i = 0; i < scan->files_count; i++)
     atomic_init(&index->parsed[i], NULL);
-  /* Until all are there none is found: a name is followed one step only. */
-  struct collection collection = {scan, scan_alloc(NULL, threads * sizeof *collection.found)};
-  memset(collection.found, 0, threads * sizeof *collection.found);
-  crew_run(collect, &collection, scan->files_count, threads);
-  index->arenas = scan_alloc(NULL, threads * sizeof *index->arenas);
-  for (unsigned i = 0; i < threads; i++) {
-    const struct python_index *found = &collection.found[i];
-    index->arenas[i] = found->arena;
-    for (size_t k = 0; k < found->exports_count; k++) {
-      PY_GROW(index->exports, index->exports_count, index->exports_capacity);
-      index->exports[index->exports_count++] = found->exports[k];
-    }
-    free(found->exports);
-  }
-  free(collection.found);
-  if (index->exports_count)
-    qsort(index->exports, index->exports_count, sizeof *index->exports, compare_exports);
+  index->found = scan_alloc(NULL, threads * sizeof *index->found);
+  memset(index->found, 0, threads * sizeof *index->found);
+  size_t count;
+  index->owners = scan_largest_first(scan, has_owner, &count);
+  return crew_add(crew, merge, scan, 1, crew_add(crew, collect, scan, count, 0));
 }
 
 void python_index_free(struct scan *scan) {

@@ -36,6 +36,33 @@ const struct source_file *scan_file(const struct scan *scan, const char *path) {
   return NULL;
 }
 
+/* Sorting the numbers needs the scan. */
+struct sized {
+  size_t size, number;
+};
+
+static int compare_sized(const void *left, const void *right) {
+  const struct sized *a = left, *b = right;
+  if (a->size != b->size)
+    return a->size > b->size ? -1 : 1;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+size_t *scan_largest_first(const struct scan *scan, bool (*wanted)(const struct source_file *file), size_t *count) {
+  struct sized *list = scan_alloc(NULL, scan->files_count * sizeof *list);
+  *count = 0;
+  for (size_t i = 0; i < scan->files_count; i++)
+    if (wanted(&scan->files[i]))
+      list[(*count)++] = (struct sized){scan->files[i].size, i};
+  if (*count)
+    qsort(list, *count, sizeof *list, compare_sized);
+  size_t *numbers = scan_alloc(NULL, *count * sizeof *numbers);
+  for (size_t i = 0; i < *count; i++)
+    numbers[i] = list[i].number;
+  free(list);
+  return numbers;
+}
+
 void scan_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {
   switch (file->language) {
   case LANGUAGE_PYTHON:
@@ -57,29 +84,6 @@ void scan_analyse(const struct scan *scan, const struct source_file *file, struc
   if (result->findings_count)
     qsort(result->findings, result->findings_count, sizeof *result->findings, compare_findings);
   ignore_apply(result);
-}
-
-struct run {
-  struct scan *scan;
-  atomic_size_t done, count;
-};
-
-/* The C++ index wants the files without a hit too; but for the first ones they were dropped, so that a large tree
- * without hits costs little memory. */
-static void load_again(void *user, unsigned worker, size_t index) {
-  (void)worker;
-  struct source_file *file = &((struct run *)user)->scan->files[index];
-  if (file->language == LANGUAGE_CXX && !file->hit && !file->bytes && file->result.coverage == COVERAGE_FULL)
-    load_bytes(file);
-}
-
-static void analyse(void *user, unsigned worker, size_t index) {
-  (void)worker;
-  struct run *run = user;
-  struct source_file *file = &run->scan->files[index];
-  if (file->hit && !file->elsewhere && !file->cached)
-    scan_analyse(run->scan, file, &file->result);
-  atomic_fetch_add(&run->done, 1);
 }
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
@@ -132,14 +136,19 @@ static bool in_shard(const struct scan *scan, const char *path) {
   return report_path_hash(path) % scan->shards == scan->shard - 1;
 }
 
-/* The indexes have seen the whole tree, so that what is known across files is the same in each shard. What is said of a
- * file is said in one of them, and what is counted of the whole tree in the first. */
-static void take_shard(struct scan *scan) {
+/* What is known across files is that of the whole tree in each shard. What is said of a file is said in one of them,
+ * and what is counted of the whole tree in the first. */
+static void take_files_of_shard(struct scan *scan) {
   for (size_t i = 0; i < scan->files_count; i++)
     if (!in_shard(scan, scan->files[i].path)) {
       scan->files[i].elsewhere = true;
       result_free(&scan->files[i].result);
     }
+  if (scan->shard > 1)
+    scan->ignored_count = 0;
+}
+
+static void take_notes_of_shard(struct scan *scan) {
   size_t kept = 0;
   for (size_t i = 0; i < scan->notes_count; i++)
     if (in_shard(scan, scan->notes[i].path)) {
@@ -149,32 +158,105 @@ static void take_shard(struct scan *scan) {
       free(scan->notes[i].reason);
     }
   scan->notes_count = kept;
-  if (scan->shard > 1)
-    scan->ignored_count = 0;
+}
+
+/* --- the parts of the work ---------------------------------------------------------------------------------------- */
+
+struct list {
+  struct scan *scan;
+  size_t *files, count;
+  atomic_size_t *done;
+};
+
+static void load_again(void *user, unsigned worker, size_t number) {
+  const struct list *list = user;
+  (void)worker;
+  load_bytes(&list->scan->files[list->files[number]]);
+}
+
+static void restore_python(void *user, unsigned worker, size_t number) {
+  struct scan *scan = user;
+  (void)worker, (void)number;
+  cache_restore_python(scan->cache, scan);
+}
+
+static void analyse(void *user, unsigned worker, size_t number) {
+  const struct list *list = user;
+  struct source_file *file = &list->scan->files[list->files[number]];
+  (void)worker;
+  if (!file->cached)
+    scan_analyse(list->scan, file, &file->result);
+  atomic_fetch_add(list->done, 1);
+}
+
+static bool is_live(const struct source_file *file) {
+  return file->hit && !file->elsewhere && !file->cached;
+}
+
+static bool is_python(const struct source_file *file) {
+  return is_live(file) && (file->language == LANGUAGE_PYTHON || file->language == LANGUAGE_NOTEBOOK);
+}
+
+static bool is_cxx(const struct source_file *file) {
+  return is_live(file) && file->language == LANGUAGE_CXX;
+}
+
+static bool is_text(const struct source_file *file) {
+  return is_live(file) && file->language == LANGUAGE_TEXT;
+}
+
+/* The C++ index wants the files without a hit too; but for the first ones they were dropped, so that a large tree
+ * without hits costs little memory. */
+static bool is_dropped(const struct source_file *file) {
+  return file->language == LANGUAGE_CXX && !file->hit && !file->bytes && file->result.coverage == COVERAGE_FULL;
+}
+
+static struct list list_of(struct scan *scan, bool (*wanted)(const struct source_file *file), atomic_size_t *done) {
+  struct list list = {.scan = scan, .done = done};
+  list.files = scan_largest_first(scan, wanted, &list.count);
+  return list;
 }
 
 void scan_run(struct scan *scan, unsigned threads, bool progress) {
-  struct run run = {.scan = scan, .count = scan->files_count};
+  atomic_size_t done = 0, count = 0;
   rules_build(scan);
-  struct progress *shown = progress ? progress_start("analysed", &run.done, &run.count) : NULL;
-  if (scan->cache)
+  if (scan->cache) {
     cache_options(scan->cache, &scan->options);
-  python_index_build(scan, threads);
-  if (scan->cache)
     cache_restore(scan->cache, scan);
-  bool cxx = false;
-  for (size_t i = 0; i < scan->files_count; i++)
-    cxx = cxx || (scan->files[i].language == LANGUAGE_CXX && scan->files[i].hit && !scan->files[i].cached);
-  if (cxx) {
-    crew_run(load_again, &run, scan->files_count, threads);
-    cxx_index_build(scan, threads);
   }
+  struct crew *crew = crew_new();
+  unsigned cxx_ready = 0;
+  bool has_cxx = false;
+  for (size_t i = 0; i < scan->files_count && !has_cxx; i++)
+    has_cxx = is_cxx(&scan->files[i]);
+  if (has_cxx) {
+    struct list dropped = list_of(scan, is_dropped, NULL);
+    crew_run(load_again, &dropped, dropped.count, threads);
+    free(dropped.files);
+    /* First, since its work is the longest that goes on in one worker. */
+    cxx_ready = cxx_index_plan(scan, crew);
+  }
+  unsigned python_ready = python_index_plan(scan, crew, threads);
   if (scan->shards)
-    take_shard(scan);
-  crew_run(analyse, &run, scan->files_count, threads);
+    take_files_of_shard(scan);
+  if (scan->cache)
+    python_ready = crew_add(crew, restore_python, scan, 1, python_ready);
+  struct list text = list_of(scan, is_text, &done), python = list_of(scan, is_python, &done),
+              cxx = list_of(scan, is_cxx, &done);
+  crew_add(crew, analyse, &python, python.count, python_ready);
+  crew_add(crew, analyse, &cxx, cxx.count, cxx_ready);
+  crew_add(crew, analyse, &text, text.count, 0);
+  atomic_store(&count, text.count + python.count + cxx.count);
+  struct progress *shown = progress ? progress_start("analysed", &done, &count) : NULL;
+  crew_finish(crew, threads);
+  progress_stop(shown);
+  free(text.files);
+  free(python.files);
+  free(cxx.files);
+  if (scan->shards)
+    take_notes_of_shard(scan);
   if (scan->cache)
     cache_save(scan->cache, scan);
-  progress_stop(shown);
 }
 
 void scan_close(struct scan *scan) {

@@ -204,6 +204,9 @@ void result_free(struct result *result);
 
 /* The file with this path relative to the root, or NULL. */
 const struct source_file *scan_file(const struct scan *scan, const char *path);
+/* Numbers of the files that are wanted, the largest first, so that no worker is left with one at the end. Owned by the
+ * caller. */
+size_t *scan_largest_first(const struct scan *scan, bool (*wanted)(const struct source_file *file), size_t *count);
 
 /* rules.c */
 void rules_build(struct scan *scan);
@@ -272,13 +275,15 @@ char *rules_own_folder(const struct scan *scan);
 const char *rules_own(const struct scan *scan); /* the same, as rules_build found it */
 bool rules_own_module(const char *folder, const char *module);
 
-/* The fronts. index: look over the whole tree once, before any analyse (cross-file facts). analyse:
- * thread-safe, called once per file with hit == true of the front's language. */
-void python_index_build(struct scan *scan, unsigned threads);
+/* The fronts. index: look over the whole tree once, before any analyse of the language (cross-file facts): adds its
+ * work for up to `threads` workers to the crew and returns the last part (crew.h). analyse: thread-safe, called once
+ * per file with hit == true of the front's language. */
+struct crew;
+unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned threads);
 void python_index_free(struct scan *scan);
 void python_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 
-void cxx_index_build(struct scan *scan, unsigned threads);
+unsigned cxx_index_plan(struct scan *scan, struct crew *crew);
 void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 /* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere.

@@ -1,4 +1,5 @@
 #include "tests/fuzz/fuzz.h"
+#include "scanner/crew.h"
 #include "scanner/prefilter.h"
 
 #include <stdio.h>
@@ -48,8 +49,10 @@ void fuzz_file(const char *path, const uint8_t *data, size_t size) {
                       .files = &file,
                       .files_count = 1};
   rules_build(&scan);
-  python_index_build(&scan, 1);
-  cxx_index_build(&scan, 1);
+  struct crew *crew = crew_new();
+  python_index_plan(&scan, crew, 1);
+  cxx_index_plan(&scan, crew);
+  crew_finish(crew, 1);
   scan_analyse(&scan, &file, &file.result);
   check_result(&scan, &file.result, bytes, size);
   if (file.result.edits_count) {

@@ -1,3 +1,4 @@
+#include "scanner/crew.h"
 #include "scanner/cxx_database.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -23,7 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                       .files = files,
                       .files_count = 3};
   rules_build(&scan);
-  cxx_index_build(&scan, 1); /* reads the database */
+  struct crew *crew = crew_new();
+  cxx_index_plan(&scan, crew); /* reads the database */
+  crew_finish(crew, 1);
   for (size_t i = 0; i < 3; i++) {
     struct result result = {0};
     cxx_analyse(&scan, &files[i], &result);

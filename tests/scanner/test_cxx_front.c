@@ -1,4 +1,5 @@
 /* The C++ front on trees in memory: what the case folders cannot show or would need hundreds of files for. */
+#include "scanner/crew.h"
 #include "scanner/scanner.h"
 #include "tests/unit.h"
 
@@ -40,7 +41,9 @@ static const char *find(const char *kernel, const struct text *texts) {
   struct scan scan = {
       .catalog = &catalog_builtin, .options = {kernel, NULL}, .root = ".", .files = files, .files_count = count};
   rules_build(&scan);
-  cxx_index_build(&scan, 1);
+  struct crew *crew = crew_new();
+  cxx_index_plan(&scan, crew);
+  crew_finish(crew, 1);
   out[0] = reason[0] = '\0';
   for (size_t i = 0; i < count; i++) {
     struct result result = {0};

@@ -1,4 +1,5 @@
 /* Which binding a name means, what an expression is, what a statement stands under. */
+#include "scanner/crew.h"
 #include "scanner/python_front.h"
 #include "tests/unit.h"
 
@@ -9,7 +10,9 @@ static struct source_file file;
 
 static void open_unit(struct py_unit *unit, const char *text) {
   scan = (struct scan){.catalog = &catalog_builtin, .options = {"0.4.6", "0.5.18"}};
-  python_index_build(&scan, 1);
+  struct crew *crew = crew_new();
+  python_index_plan(&scan, crew, 1);
+  crew_finish(crew, 1);
   file = (struct source_file){
       .path = (char *)"a.py", .language = LANGUAGE_PYTHON, .bytes = (const uint8_t *)text, .size = strlen(text)};
   const char *why = py_unit_open(unit, &scan, &file);
