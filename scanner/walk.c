@@ -110,6 +110,14 @@ enum language walk_language(const char *path) {
 
 /* --- git ---------------------------------------------------------------------------------------------------------- */
 
+/* libgit2 with mbed TLS reads all certificates of the system when it starts (5 ms), for connections that are never made
+ * here. This takes the place of the function that would read them. */
+int mbedtls_x509_crt_parse_file(void *chain, const char *path);
+__attribute__((visibility("default"))) int mbedtls_x509_crt_parse_file(void *chain, const char *path) {
+  (void)chain, (void)path;
+  return 0;
+}
+
 static bool open_repository(struct repository *repository, const char *folder, bool search_upwards) {
   *repository = (struct repository){0};
   if (git_repository_open_ext(&repository->git, folder, search_upwards ? 0 : GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) != 0)
