@@ -69,7 +69,7 @@ static bool includes(const struct includers *in, const struct source_file *inclu
 
 static bool add_includer(void *user, const struct source_file *includer) {
   struct includers *in = user;
-  if (includer->bytes && includes(in, includer, &in->nested))
+  if (cxx_index_load(in->scan, includer) && includes(in, includer, &in->nested))
     in->list[in->count++] = includer;
   return in->count < MOST_INCLUDERS;
 }

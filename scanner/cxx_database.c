@@ -119,7 +119,7 @@ static void add_way(void *user, const struct cxx_flags *flags) {
   for (size_t i = 0; i < flags->forced.count && config.forced_count < MOST_FORCED; i++) {
     const char *below = below_root(scan, flags->forced.list[i], reading->foreign);
     const struct source_file *file = below ? scan_file(scan, below) : NULL;
-    if (file && file->language == LANGUAGE_CXX && file->bytes) {
+    if (file && file->language == LANGUAGE_CXX && cxx_index_load(scan, file)) {
       forced[config.forced_count++] = file;
       char *longer = scan_format("%s%s\n", key, file->path);
       free(key);

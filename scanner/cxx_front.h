@@ -2,6 +2,7 @@
  * tree; it lives on one thread.
  *
  *   cxx_index.c       facts of the whole tree, built once
+ *   cxx_facts.c       what the index takes from every file while it is read
  *   cxx_lexer.c       text to tokens
  *   cxx_preprocess.c  macros and conditions
  *   cxx_unit.c        walks a file and its headers, and writes the text that libclang gets
@@ -68,6 +69,8 @@ bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t lengt
 bool cxx_index_renames(const struct scan *scan, int name);
 /* Does the tree define another function of that name, which a call with arguments of unknown types may find? */
 bool cxx_index_elsewhere(const struct scan *scan, int name);
+/* Has the file bytes? Those of a file without a hit are read when it is first asked for; safe for all workers. */
+bool cxx_index_load(const struct scan *scan, const struct source_file *file);
 /* The tokens of a file of the tree, lexed when they are first asked for; safe for all workers. A file that a fix gave
  * new bytes is lexed into *own, which the caller frees in any case. */
 const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,

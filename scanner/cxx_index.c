@@ -1,6 +1,8 @@
 /* Facts of the whole tree that one file cannot show. Built once, read by all workers. */
 #include "scanner/crew.h"
+#include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
+#include "scanner/load.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,10 +44,10 @@ struct cxx_index {
   atomic_size_t units_size;             /* of their texts */
   size_t files_count;
   /* While it is built: */
-  size_t *hits; /* the files with a hit, the largest first */
+  size_t *hits, *unknown; /* the files with a hit, and those without facts; the largest first */
   size_t hits_count;
-  bool *candidates;      /* one a file: may it define a function of the catalog? */
-  pthread_mutex_t mutex; /* of `defined` and `elsewhere` */
+  bool *candidates;                    /* one a file: may it define a function of the catalog? */
+  pthread_mutex_t mutex, loader_mutex; /* of `defined` and `elsewhere`; of files that are read when they are wanted */
 };
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
@@ -126,7 +128,19 @@ const struct cxx_signature *cxx_index_signature(const struct scan *scan, const s
   return &scan->cxx_index->signatures[symbol - scan->catalog->symbols];
 }
 
-/* --- tokens ------------------------------------------------------------------------------------------------------- */
+/* --- bytes and tokens
+ * ------------------------------------------------------------------------------------------------------- */
+
+bool cxx_index_load(const struct scan *scan, const struct source_file *file) {
+  struct source_file *own = &scan->files[file - scan->files];
+  if (own->hit)
+    return own->bytes != NULL;
+  pthread_mutex_lock(&scan->cxx_index->loader_mutex);
+  if (!own->bytes && own->result.coverage == COVERAGE_FULL)
+    load_bytes(own);
+  pthread_mutex_unlock(&scan->cxx_index->loader_mutex);
+  return own->bytes != NULL;
+}
 
 const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,
                                           struct cxx_tokens *own) {
@@ -287,40 +301,14 @@ const struct source_file *cxx_index_header(const struct scan *scan, const struct
   return best;
 }
 
-static bool blank_byte(uint8_t c) {
-  return c == ' ' || c == '\t';
-}
-
-static bool name_byte(uint8_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
-         c >= 0x80;
-}
-
 /* --- who includes a header -----------------------------------------------------------------------------------------
  */
 
-/* Every #include line of the file, read roughly: cxx_index_includers finds out which are meant. */
+/* Every #include line of the file: cxx_index_includers finds out which are meant. */
 static void add_includes(struct cxx_index *index, const struct source_file *file, size_t number) {
-  const uint8_t *at = file->bytes, *end = file->bytes + file->size;
-  while (at < end && (at = memchr(at, '#', (size_t)(end - at))) != NULL) {
-    at++;
-    while (at < end && blank_byte(*at))
-      at++;
-    if (end - at < 10 || memcmp(at, "include", 7) != 0)
-      continue;
-    at += 7;
-    while (at < end && blank_byte(*at))
-      at++;
-    if (at == end || (*at != '"' && *at != '<'))
-      continue;
-    uint8_t close = *at == '"' ? '"' : '>';
-    const uint8_t *name = ++at;
-    for (; at < end && *at != close && *at != '\n'; at++)
-      if (*at == '/')
-        name = at + 1;
-    if (at > name)
-      add(index, &index->includers, name, (size_t)(at - name), number);
-  }
+  for (const char *text = NULL; (text = cxx_facts_next(file->facts, text));)
+    if (text[-1] == CXX_FACT_INCLUDE)
+      add(index, &index->includers, text, strlen(text), number);
 }
 
 void cxx_index_includers(const struct scan *scan, const struct source_file *file,
@@ -340,29 +328,11 @@ void cxx_index_includers(const struct scan *scan, const struct source_file *file
 
 /* --- macros ------------------------------------------------------------------------------------------------------- */
 
-/* Looks for "# define NAME(" with a wanted name in the bytes, comments or not. */
 static bool may_define(const struct table *wanted, const struct source_file *file) {
-  const uint8_t *at = file->bytes, *end = file->bytes + file->size;
-  for (; at < end && (at = memchr(at, '%', (size_t)(end - at))) != NULL; at++)
-    if (end - at > 1 && at[1] == ':')
-      return true; /* # by another spelling */
-  at = file->bytes;
-  while (at < end && (at = memchr(at, '#', (size_t)(end - at))) != NULL) {
-    do
-      at++;
-    while (at < end && blank_byte(*at));
-    bool define = end - at > 6 && memcmp(at, "define", 6) == 0;
-    const uint8_t *name = define ? at + 6 : at;
-    while (name < end && blank_byte(*name))
-      name++;
-    if (name < end && (*name == '\\' || *name == '/'))
-      return true; /* what follows comes behind a comment or on the next line */
-    const uint8_t *close = name;
-    while (define && close < end && name_byte(*close))
-      close++;
-    if (close > name && close < end && *close == '(' && find(wanted, name, (size_t)(close - name)))
+  for (const char *text = NULL; (text = cxx_facts_next(file->facts, text));)
+    if (text[-1] == CXX_FACT_UNCLEAR ||
+        (text[-1] == CXX_FACT_MACRO && find(wanted, (const uint8_t *)text, strlen(text))))
       return true;
-  }
   return false;
 }
 
@@ -550,6 +520,12 @@ static void lex_hit(void *user, unsigned worker, size_t number) {
   cxx_index_tokens(scan, &scan->files[scan->cxx_index->hits[number]], &own);
 }
 
+static void add_facts(void *user, unsigned worker, size_t number) {
+  struct scan *scan = user;
+  (void)worker;
+  load_facts(&scan->files[scan->cxx_index->unknown[number]]);
+}
+
 static void look_over(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
   struct cxx_index *index = scan->cxx_index;
@@ -573,10 +549,10 @@ static void look_over(void *user, unsigned worker, size_t number) {
   build_headers(scan);
   index->database = cxx_database_open(scan);
   for (size_t i = scan->files_count; i-- > 0;)
-    if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes)
+    if (scan->files[i].facts)
       add_includes(index, &scan->files[i], i);
   for (size_t i = 0; i < scan->files_count; i++)
-    if (scan->files[i].language == LANGUAGE_CXX && scan->files[i].bytes && may_define(wanted, &scan->files[i]))
+    if (scan->files[i].facts && may_define(wanted, &scan->files[i]) && cxx_index_load(scan, &scan->files[i]))
       add_macros(scan, wanted, &scan->files[i]);
 }
 
@@ -592,12 +568,17 @@ static bool is_hit(const struct source_file *file) {
   return file->language == LANGUAGE_CXX && file->hit && file->bytes;
 }
 
+static bool is_unknown(const struct source_file *file) {
+  return file->language == LANGUAGE_CXX && !file->facts && file->result.coverage == COVERAGE_FULL;
+}
+
 unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
   struct cxx_index *index = scan_alloc(NULL, sizeof *index);
   memset(index, 0, sizeof *index);
   scan->cxx_index = index;
   pthread_mutex_init(&index->readers.mutex, NULL);
   pthread_mutex_init(&index->mutex, NULL);
+  pthread_mutex_init(&index->loader_mutex, NULL);
   index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
   build_names(scan);
   index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
@@ -612,9 +593,12 @@ unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
   }
   index->candidates = arena_alloc(&index->arena, scan->files_count);
   index->hits = scan_largest_first(scan, is_hit, &index->hits_count);
+  size_t unknown_count;
+  index->unknown = scan_largest_first(scan, is_unknown, &unknown_count);
+  unsigned known = crew_add(crew, add_facts, scan, unknown_count, 0);
   unsigned lexed = crew_add(crew, lex_hit, scan, index->hits_count, 0);
   /* Of a tree without a name in C++ nothing is asked. */
-  unsigned looked = crew_add(crew, look_over, scan, index->hits_count > 0, lexed);
+  unsigned looked = crew_add(crew, look_over, scan, index->hits_count > 0, known | lexed);
   /* Needs the headers and macros. */
   return crew_add(crew, look_for_definitions, scan, index->hits_count, looked);
 }
@@ -635,6 +619,7 @@ void cxx_index_free(struct scan *scan) {
   free(index->tokens);
   free(index->units);
   free(index->hits);
+  free(index->unknown);
   free(index->wheel_header);
   free(index->jit_header);
   arena_free(&index->arena);

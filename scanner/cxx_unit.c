@@ -214,6 +214,7 @@ static void include_file(struct walk *walk, const struct source_file *target, ui
   if (target == unit->file || *times >= MOST_TIMES || walk->depth >= DEEPEST_INCLUDE ||
       unit->includes_count >= MOST_INCLUDES)
     return;
+  cxx_index_load(unit->scan, target);
   if (unit->parts_size + target->size > MOST_HEADER_BYTES && !target->hit) {
     unit->headers_left_out = true;
     return;

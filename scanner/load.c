@@ -1,6 +1,7 @@
 #include "scanner/load.h"
 #include "scanner/cache.h"
 #include "scanner/crew.h"
+#include "scanner/cxx_facts.h"
 #include "scanner/prefilter.h"
 
 #include <errno.h>
@@ -16,8 +17,6 @@
 #define LARGEST_FILE ((size_t)64 << 20)
 /* Where git and others look for a NUL byte to tell binary files. */
 #define BINARY_PROBE 8192
-/* Of C++ files without a hit, so that they need not be read again for the index. */
-#define MOST_SPARE ((size_t)32 << 20)
 /* Files that a worker takes from the queue at once. */
 #define BATCH 16
 
@@ -111,6 +110,14 @@ void load_bytes(struct source_file *file) {
   free(buffer.bytes);
 }
 
+void load_facts(struct source_file *file) {
+  struct buffer buffer = {0};
+  ssize_t size = file->bytes ? (ssize_t)file->size : read_file(file, &buffer);
+  if (size > 0)
+    file->facts = cxx_facts_read(file->bytes ? file->bytes : buffer.bytes, (size_t)size);
+  free(buffer.bytes);
+}
+
 struct loader {
   struct prefilter *prefilter;
   const struct cache *cache; /* NULL: none */
@@ -121,7 +128,7 @@ struct loader {
   pthread_cond_t more;
   unsigned workers;
   atomic_uint numbers;
-  atomic_size_t found, done, spare; /* spare: bytes kept of files without a hit */
+  atomic_size_t found, done;
   struct progress *progress;
   pthread_t *threads;
 };
@@ -168,7 +175,9 @@ static void load(struct loader *loader, unsigned worker, struct buffer *buffer, 
   file->hit = file->seen != 0;
   if (loader->cache && (file->hit || file->language == LANGUAGE_CXX))
     file->hash = cache_hash(bytes, size);
-  if (file->hit || (file->language == LANGUAGE_CXX && atomic_fetch_add(&loader->spare, size) + size <= MOST_SPARE))
+  if (file->language == LANGUAGE_CXX)
+    file->facts = cxx_facts_read(bytes, size);
+  if (file->hit)
     keep(file, buffer, size);
 }
 

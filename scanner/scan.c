@@ -95,6 +95,7 @@ static int compare_full_paths(const void *left, const void *right) {
 void scan_free_file(struct source_file *file) {
   result_free(&file->result);
   load_drop(file);
+  free(file->facts);
   free(file->full_path);
 }
 
@@ -168,12 +169,6 @@ struct list {
   atomic_size_t *done;
 };
 
-static void load_again(void *user, unsigned worker, size_t number) {
-  const struct list *list = user;
-  (void)worker;
-  load_bytes(&list->scan->files[list->files[number]]);
-}
-
 static void restore_python(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
   (void)worker, (void)number;
@@ -205,12 +200,6 @@ static bool is_text(const struct source_file *file) {
   return is_live(file) && file->language == LANGUAGE_TEXT;
 }
 
-/* The C++ index wants the files without a hit too; but for the first ones they were dropped, so that a large tree
- * without hits costs little memory. */
-static bool is_dropped(const struct source_file *file) {
-  return file->language == LANGUAGE_CXX && !file->hit && !file->bytes && file->result.coverage == COVERAGE_FULL;
-}
-
 static struct list list_of(struct scan *scan, bool (*wanted)(const struct source_file *file), atomic_size_t *done) {
   struct list list = {.scan = scan, .done = done};
   list.files = scan_largest_first(scan, wanted, &list.count);
@@ -229,13 +218,8 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   bool has_cxx = false;
   for (size_t i = 0; i < scan->files_count && !has_cxx; i++)
     has_cxx = is_cxx(&scan->files[i]);
-  if (has_cxx) {
-    struct list dropped = list_of(scan, is_dropped, NULL);
-    crew_run(load_again, &dropped, dropped.count, threads);
-    free(dropped.files);
-    /* First, since its work is the longest that goes on in one worker. */
+  if (has_cxx) /* first, since its work is the longest that goes on in one worker */
     cxx_ready = cxx_index_plan(scan, crew);
-  }
   unsigned python_ready = python_index_plan(scan, crew, threads);
   if (scan->shards)
     take_files_of_shard(scan);

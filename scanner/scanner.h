@@ -103,8 +103,8 @@ struct file_id {
 struct stat;
 struct file_id file_id_of(const struct stat *status); /* load.c */
 
-/* bytes are kept for every file with a hit, and for all files of the C++ front as soon as one of these has a hit (its
- * index needs the macros of the whole tree). Of other files bytes is NULL and size 0, but for some C++ files. */
+/* bytes are kept for every file with a hit. Of other files bytes is NULL and size 0, but for those that the C++ front
+ * wanted to see (cxx_index_load). */
 struct source_file {
   char *path;      /* relative to the root given on the command line, '/' separated: what is reported; not owned */
   char *full_path; /* what is opened; `path` is its end */
@@ -114,6 +114,7 @@ struct source_file {
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
   bool hit;                   /* the prefilter saw something of the catalog in it */
   uint8_t seen;               /* and what: SEEN_ bits of prefilter.h */
+  char *facts;                /* of C++ files, see cxx_facts.h; owned; NULL when the file was not read */
   struct file_id id;          /* only with a cache: */
   uint64_t hash;              /* of the bytes, of files with a hit and of all C++ files */
   bool cached;                /* the result is that of an earlier scan */
