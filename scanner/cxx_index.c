@@ -22,6 +22,7 @@ struct entry {
 
 struct table {
   struct entry *buckets[BUCKETS];
+  struct word_filter filter;
 };
 
 struct cxx_index {
@@ -53,6 +54,8 @@ struct cxx_index {
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
 static struct entry *find(const struct table *table, const uint8_t *word, size_t length) {
+  if (!word_filter_may(&table->filter, word, length))
+    return NULL;
   struct entry *entry = table->buckets[cxx_hash(word, length) % BUCKETS];
   while (entry && (entry->word.length != length || memcmp(entry->word.text, word, length) != 0))
     entry = entry->next;
@@ -64,6 +67,7 @@ static struct entry *add(struct cxx_index *index, struct table *table, const voi
   struct entry *entry = arena_alloc(&index->arena, sizeof *entry);
   *entry = (struct entry){*bucket, {word, (uint32_t)length}, value};
   *bucket = entry;
+  word_filter_add(&table->filter, word, length);
   return entry;
 }
 

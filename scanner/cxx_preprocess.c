@@ -23,6 +23,8 @@ uint32_t cxx_hash(const uint8_t *text, size_t length) {
 }
 
 struct cxx_macro *cxx_macro_find(const struct cxx_macros *macros, const uint8_t *name, size_t length) {
+  if (!word_filter_may(&macros->filter, name, length))
+    return NULL;
   struct cxx_macro *macro = macros->buckets[cxx_hash(name, length) % CXX_MACRO_BUCKETS];
   while (macro && (macro->name.length != length || memcmp(macro->name.text, name, length) != 0))
     macro = macro->next;
@@ -41,6 +43,7 @@ static struct cxx_macro *enter(struct cxx_macros *macros, const uint8_t *name, s
     struct cxx_macro **bucket = &macros->buckets[cxx_hash(name, length) % CXX_MACRO_BUCKETS];
     macro->next = *bucket;
     *bucket = macro;
+    word_filter_add(&macros->filter, name, length);
   }
   struct cxx_macro *next = macro->next;
   *macro = (struct cxx_macro){.next = next, .name = {name, (uint32_t)length}, .defined = true};

@@ -4,6 +4,7 @@
 
 #include "scanner/arena.h"
 #include "scanner/cxx_lexer.h"
+#include "scanner/word_filter.h"
 
 struct cxx_string {
   const uint8_t *text;
@@ -31,6 +32,7 @@ struct cxx_macro {
 struct cxx_macros {
   struct arena *arena;
   struct cxx_macro *buckets[CXX_MACRO_BUCKETS];
+  struct word_filter filter;
   /* Can `#include` find this header? NULL: never. */
   bool (*has_include)(void *user, const uint8_t *name, size_t length);
   void *user;

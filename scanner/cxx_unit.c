@@ -69,8 +69,10 @@ static void write_include(const struct walk *walk, size_t start, size_t end, uin
 /* --- small things ------------------------------------------------------------------------------------------------- */
 
 static bool word_is(const struct walk *walk, uint32_t token, const char *text) {
-  return token < walk->tokens->count && walk->tokens->list[token].kind == CXX_WORD &&
-         cxx_token_is(walk->tokens, &walk->tokens->list[token], text);
+  const struct cxx_token *word = &walk->tokens->list[token];
+  return token < walk->tokens->count && word->kind == CXX_WORD &&
+         (walk->tokens->bytes[word->start] == (uint8_t)*text || word->flags & CXX_SPLICED) &&
+         cxx_token_is(walk->tokens, word, text);
 }
 
 static bool punct_is(const struct cxx_tokens *tokens, uint32_t token, unsigned code) {

@@ -233,6 +233,22 @@ static bool whole(struct lexer *lexer, size_t prefix, size_t from, size_t to, si
   return about(lexer, lexer->bytes + from, to - from, is_documentation(lexer, start, end) ? PLACE_TEXT : PLACE_UNCLEAR);
 }
 
+/* The character that the escape of these digits stands for, "x1b" or "033", and how long they are; SIZE_MAX when there
+ * are not enough. */
+static size_t numbered(const uint8_t *text, const uint8_t *end, size_t *length) {
+  unsigned base = *text == 'x' ? 16 : 8;
+  size_t value = 0, at = base == 16;
+  for (; at < 3 && text + at < end; at++) {
+    uint8_t c = text[at] | (text[at] >= 'A' ? 0x20 : 0);
+    unsigned digit = c < '0' || c > 'f' ? base : c <= '9' ? c - (unsigned)'0' : c < 'a' ? base : c - (unsigned)'a' + 10;
+    if (digit >= base)
+      break;
+    value = value * base + digit;
+  }
+  *length = at;
+  return at == 0 || (base == 16 && at < 3) ? SIZE_MAX : value;
+}
+
 /* From the opening quote to behind the closing one. True when it may be about a removed name, or is not understood: a
  * field of an f-string with quotes of its own, a line without its closing quote, a character by its number. */
 static bool string(struct lexer *lexer, size_t prefix) {
@@ -244,8 +260,13 @@ static bool string(struct lexer *lexer, size_t prefix) {
   size_t start = at += triple ? 3 : 1, from = at;
   int depth = 0;
   bool plain = true; /* the bytes are its characters */
+  static const bool plain_text[256] = {[0 ... 9] = true,     [11 ... '!'] = true,  ['#' ... '&'] = true,
+                                       ['(' ... '['] = true, [']' ... 'z'] = true, ['|'] = true,
+                                       ['~' ... 0xff] = true};
   for (; at < size; at++) {
     uint8_t c = bytes[at];
+    if (plain_text[c])
+      continue;
     if (c == quote && (!triple || (size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote))) {
       lexer->at = at + (triple ? 3 : 1);
       return depth != 0 ||
@@ -260,11 +281,17 @@ static bool string(struct lexer *lexer, size_t prefix) {
       plain = plain && raw;
       if (raw || next == '\\' || next == '\'' || next == '"')
         continue;
-      /* Behind an escape a new word begins. */
-      if (next == 'x' || next == 'u' || next == 'U' || next == 'N' || (next >= '0' && next <= '9') ||
+      /* Behind an escape a new word begins, also behind a control character by its number (of a terminal's colour). */
+      size_t length = 1;
+      bool number = next == 'x' || (next >= '0' && next <= '9');
+      if ((number && numbered(bytes + at, bytes + size, &length) >= ' ') || next == 'u' || next == 'U' || next == 'N' ||
           about(lexer, bytes + from, at - 1 - from, PLACE_PIECE))
         return true;
+      at += length - 1;
       from = at + 1;
+    } else if (fields && depth == 0 && (c == '{' || c == '}') && at + 1 < size && bytes[at + 1] == c) {
+      plain = false; /* a brace of the text */
+      at++;
     } else if (fields && c == '{') {
       plain = false;
       depth++;
@@ -365,7 +392,9 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
   while (lexer->at < lexer->size) {
     size_t from = lexer->at;
     uint8_t c = lexer->bytes[from];
-    if (c == '#') {
+    if (c == ' ') {
+      lexer->at++;
+    } else if (c == '#') {
       if (comment(lexer))
         return true;
     } else if (c == '"' || c == '\'') {
@@ -374,16 +403,19 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
       lexer->last = c;
       prefix = 0;
     } else if (py_word_byte(c)) {
-      while (lexer->at < lexer->size && py_word_byte(lexer->bytes[lexer->at]))
-        lexer->at++;
-      size_t to = lexer->at, length = to - from;
+      size_t to = from + 1;
+      while (to < lexer->size && py_word_byte(lexer->bytes[to]))
+        to++;
+      size_t length = to - from;
+      lexer->at = to;
       bool is_prefix = length <= 2 && to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
       lexer->tail_size = is_prefix ? lexer->tail_size : 0;
       prefix = is_prefix ? length : 0;
       lexer->last = is_prefix ? lexer->last : c;
-      if (length == 4 && memcmp(lexer->bytes + from, "from", 4) == 0) {
+      if (length == 4 && c == 'f' && memcmp(lexer->bytes + from, "from", 4) == 0) {
         from_module = module(lexer, path, sizeof path);
-      } else if (length == 6 && memcmp(lexer->bytes + from, "import", 6) == 0 && from_module == MODULE_OTHER) {
+      } else if (length == 6 && c == 'i' && memcmp(lexer->bytes + from, "import", 6) == 0 &&
+                 from_module == MODULE_OTHER) {
         module(lexer, (char[128]){0}, 128);
       } else if (lexer->owner && is_name(lexer, from, to)) {
         char name[128];
@@ -456,7 +488,8 @@ enum py_need py_candidate(const struct scan *scan, const struct source_file *fil
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
     lexer->at = 3;
   enum py_need need = PY_NEEDS_TREE;
-  if (!tokens(lexer, py_has(file, "import *") || py_has(file, "multiple(")) && settle(lexer, talk))
+  bool anywhere = lexer->owner && (py_has(file, "import *") || py_has(file, "multiple("));
+  if (!tokens(lexer, anywhere) && settle(lexer, talk))
     need = talk->texts_count ? PY_NEEDS_TALK : PY_NEEDS_NOTHING;
   arena_free(&lexer->arena);
   free(lexer);

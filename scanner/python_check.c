@@ -11,10 +11,11 @@ static const char *const keywords[] = {"False",  "None",   "True",    "and",    
 
 static bool is_keyword(const struct py_tree *tree, py_id node) {
   uint32_t length = tree->nodes[node].end - tree->nodes[node].start;
+  uint8_t first = tree->bytes[tree->nodes[node].start];
   if (length < 2 || length > 8)
     return false;
   for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-    if (py_is(tree, node, keywords[i]))
+    if ((uint8_t)keywords[i][0] == first && py_is(tree, node, keywords[i]))
       return true;
   return false;
 }

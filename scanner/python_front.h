@@ -57,8 +57,9 @@ void py_buffer_free(struct py_buffer *buffer);
     }                                                                                                                  \
   } while (0)
 
+extern const bool py_word_bytes[256]; /* python_source.c */
 static inline bool py_word_byte(uint8_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c >= 0x80;
+  return py_word_bytes[c];
 }
 
 static inline bool py_blank(uint8_t c) {

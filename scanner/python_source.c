@@ -6,6 +6,9 @@
 #include <iconv.h>
 #include <stdlib.h>
 
+const bool py_word_bytes[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true, [0x80 ... 0xff] = true};
+
 bool py_utf8_valid(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size;) {
     uint8_t c = bytes[i];

@@ -1,5 +1,6 @@
 /* Catalog look-ups that more than one front needs. */
 #include "scanner/scanner.h"
+#include "scanner/word_filter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ struct word {
 struct rules {
   struct word *words;
   size_t words_count, words_capacity;
-  size_t shortest, longest;
+  struct word_filter filter;
   struct rules_file *files;
   size_t files_count, files_capacity;
   struct {
@@ -25,7 +26,8 @@ struct rules {
 };
 
 static bool word_byte(uint8_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  static const bool yes[256] = {['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true};
+  return yes[c];
 }
 
 static int compare_text(const char *a, size_t a_length, const char *b, size_t b_length) {
@@ -341,7 +343,6 @@ void rules_build(struct scan *scan) {
   if (rules->words_count)
     qsort(rules->words, rules->words_count, sizeof *rules->words, compare_words);
   size_t kept = 0;
-  rules->shortest = SIZE_MAX;
   for (size_t i = 0; i < rules->words_count; i++) {
     const struct word *word = &rules->words[i];
     bool matters = rules_symbol_matters(scan, word->symbol);
@@ -351,10 +352,7 @@ void rules_build(struct scan *scan) {
     }
     rules->words[kept] = *word;
     rules->words[kept++].matters = matters;
-    if (word->length < rules->shortest)
-      rules->shortest = word->length;
-    if (word->length > rules->longest)
-      rules->longest = word->length;
+    word_filter_add(&rules->filter, word->text, word->length);
   }
   rules->words_count = kept;
   build_files(scan, rules);
@@ -406,7 +404,7 @@ bool rules_word_removed(const struct scan *scan, const struct catalog_symbol *sy
 }
 
 static const struct word *find_word(const struct rules *rules, const char *text, size_t length) {
-  if (length < rules->shortest || length > rules->longest)
+  if (!word_filter_may(&rules->filter, text, length))
     return NULL;
   size_t low = 0, high = rules->words_count;
   while (low < high) {

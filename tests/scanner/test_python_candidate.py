@@ -36,6 +36,10 @@ MENTIONS = [
     "x['NAME']", "def f(a='NAME'): pass", "def f(a: 'NAME'): pass", "@skip('NAME')\ndef f(): pass", "print(*['NAME'])", "print(['NAME'][0])",
     "warn('a')('NAME')", "warnings.warn(f('NAME'))", "logging.log.a('NAME')", "f(print)('NAME')", "x = {'NAME'}", "lambda: 'NAME'", "print(lambda: 'NAME')",
     "print(f(lambda: 'NAME'))", "print(a, 'NAME',)", "if('NAME'): pass", "raise(E)('NAME')", "print(not('NAME'))", "print(x if(y)else('NAME'))",
+    "print('\\x1b[1mNAME\\x1b[0m')", '"""\\033[0mNAME is old"""', "print('\\x1bNAME a b')", '"""\\x41NAME"""', '"""\\8NAME"""', '"""\\x1NAME"""',
+    '"""\\0NAME"""', '"""\\07NAME \\x0aNAME"""', '"""\\x4eNAME"""', "f('\\x1b' 'NAME')", "print(f'{{NAME}}')", "print(f'{{{NAME}}}')", "print(f'{{{{NAME')",
+    "print(f'{{{x}' f'}}NAME')", "print(f'{x!r:{NAME}}}}')", "print(f'{{}}NAME a b')", "print(f'{x:{{NAME')", "print(f'}}{{' 'NAME')", "print(rf'{{\\x1bNAME')",
+    "# NAME\nprint('\\x62mm_fp8')", "# NAME\nprint('\\142mm_fp8')", "# NAME\nprint('\\x1b\\x62mm_fp8')", "# NAME\nprint(f'{{}}' '\\x62mm_fp8')",
     "f(a / 'NAME')", "f([a / 'NAME'])", "print(a / 'NAME')", "x = (a / 'NAME')", "print([a / 'NAME'])",
 ]
 OWNERS = [
