@@ -70,6 +70,7 @@ void fuzz_file(const char *path, const uint8_t *data, size_t size) {
     free(new_bytes);
   }
   result_free(&file.result);
+  free(file.facts);
   cxx_index_free(&scan);
   python_index_free(&scan);
   rules_free(&scan);

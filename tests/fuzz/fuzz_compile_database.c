@@ -32,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cxx_analyse(&scan, &files[i], &result);
     result_free(&result);
   }
+  for (size_t i = 0; i < 3; i++)
+    free(files[i].facts);
   cxx_index_free(&scan);
   rules_free(&scan);
   for (size_t i = 0; i < scan.notes_count; i++) {

@@ -56,6 +56,8 @@ static const char *find(const char *kernel, const struct text *texts) {
       snprintf(reason, sizeof reason, "%s", result.coverage_reason);
     result_free(&result);
   }
+  for (size_t i = 0; i < count; i++)
+    free(files[i].facts);
   cxx_index_free(&scan);
   rules_free(&scan);
   return out;
