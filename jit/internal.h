@@ -182,6 +182,9 @@ struct jit_launch_config {
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))                               \
   X(cuStreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, int *status))                                        \
   X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (uint64_t to, uint64_t from, size_t size, CUstream stream))             \
+  X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *to, uint64_t from, size_t size, CUstream stream))                \
+  X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t size, CUstream stream))          \
+  X(cuStreamSynchronize, "cuStreamSynchronize", (CUstream stream))                                                     \
   X(cuModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                                      \
   X(cuModuleUnload, "cuModuleUnload", (CUmodule module))                                                               \
   X(cuModuleGetFunction, "cuModuleGetFunction", (CUfunction * function, CUmodule module, const char *name))            \

@@ -219,6 +219,29 @@ DRIVER(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t size, void *stre
   return fake_cuda.copy_error;
 }
 
+DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size, void *stream) {
+  record("cuMemcpyDtoHAsync");
+  fake_cuda.stream = stream;
+  if (!fake_cuda.copy_error)
+    memcpy(to, (const void *)(uintptr_t)from, size);
+  return fake_cuda.copy_error;
+}
+
+DRIVER(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t size, void *stream) {
+  record("cuMemcpyHtoDAsync");
+  fake_cuda.stream = stream;
+  if (!fake_cuda.copy_error)
+    memcpy((void *)(uintptr_t)to, from, size);
+  return fake_cuda.copy_error;
+}
+
+DRIVER(cuStreamSynchronize, void *stream) {
+  record("cuStreamSynchronize");
+  return fake_cuda.capturing && capture_mode != 2 ? CAPTURE_UNSUPPORTED
+         : stream == fake_cuda.stream             ? 0
+                                                  : INVALID_HANDLE;
+}
+
 /* The image is a shared library; its end follows from its section table, which is the last thing in it. */
 static int load(struct code **code, const void *image, struct context *context) {
   const Elf64_Ehdr *header = image;
