@@ -1,5 +1,7 @@
 #include "shim/warn.h"
 
+#include "shim/job.h"
+
 #include "compat_table.h"
 
 #include <dlfcn.h>
@@ -107,28 +109,6 @@ static void describe(const void *site, char *text, size_t size) {
     snprintf(text, size, "%s+0x%lx", file, offset);
 }
 
-/* What starts many processes of a job (torchrun, Slurm, kinds of MPI) numbers them: one of them is enough. Some number
- * those of one node only, which come last here. */
-static bool is_first_rank(void) {
-  static const char *const variables[] = {"RANK",
-                                          "SLURM_PROCID",
-                                          "OMPI_COMM_WORLD_RANK",
-                                          "PMIX_RANK",
-                                          "PMI_RANK",
-                                          "MV2_COMM_WORLD_RANK",
-                                          "LOCAL_RANK",
-                                          "SLURM_LOCALID",
-                                          "OMPI_COMM_WORLD_LOCAL_RANK",
-                                          "MPI_LOCALRANKID",
-                                          "MV2_COMM_WORLD_LOCAL_RANK"};
-  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-    const char *rank = getenv(variables[i]);
-    if (rank && rank[0])
-      return strcmp(rank, "0") == 0;
-  }
-  return true;
-}
-
 /* On RAISE, error has the text. */
 static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *error,
                                       size_t error_size) {
@@ -168,7 +148,7 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, co
     sgl_compat_warning warning = {call, name, advice, caller, text, error, error_size};
     action = current(&warning, user);
   }
-  if (action == SGL_COMPAT_WARNING_PRINT && is_first_rank())
+  if (action == SGL_COMPAT_WARNING_PRINT && job_is_first_rank())
     dprintf(STDERR_FILENO, "%s\n", text);
   return action;
 }
