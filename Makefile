@@ -112,7 +112,8 @@ CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c)
 CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
 JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
-SHIM_OBJS := $(call objs,$(wildcard shim/*.c)) $(B)/obj/gen/compat_table.o
+SHIM_TOOL_OBJS := $(call objs,$(wildcard shim/sgl_compat*.c))
+SHIM_OBJS := $(filter-out $(SHIM_TOOL_OBJS),$(call objs,$(wildcard shim/*.c))) $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/prefilter_builtin.o $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS) \
@@ -121,7 +122,7 @@ SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
-BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit
+BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit $(B)/bin/sgl-compat
 
 .PHONY: all deps
 all: $(LIBS) $(BINS)
@@ -199,6 +200,10 @@ $(B)/obj/gen/prefilter_builtin.o: EXTRA_gen = $(shell pkg-config --cflags libhs)
 $(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson libelf) -lpthread -ldl -lm
+
+$(B)/bin/sgl-compat: $(SHIM_TOOL_OBJS) $(B)/lib/shim.a $(B)/lib/jit.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson) -lpthread -ldl -lm
 
 # --- Python -----------------------------------------------------------------------------------------------------------
 

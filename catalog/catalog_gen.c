@@ -224,6 +224,17 @@ static bool shim_knows(const struct catalog_symbol *symbol) {
   return catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON) || catalog_layer_removal(symbol, CATALOG_LAYER_OPERATOR);
 }
 
+/* A route whose function takes an old call: what python: true promises, or a function of this project or of another
+ * library that has all the old parameters under their names. */
+static bool route_takes_old_calls(const struct catalog_route *route) {
+  if (route->kind == CATALOG_ROUTE_SGLANG || !route->arguments_count)
+    return route->python;
+  for (unsigned i = 0; i < route->arguments_count; i++)
+    if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)
+      return route->python;
+  return true;
+}
+
 /* C can register an operator whose schema has only these types (DESIGN: others are registered from Python). */
 static bool schema_is_plain(const char *schema) {
   static const char *const others[] = {"[", "?", "ScalarType", "str", "Generator", "Device", "Layout", "Scalar"};
@@ -244,12 +255,14 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "\n"
       "#include <stdbool.h>\n"
       "\n"
-      "/* A removed name, sorted by id. */\n"
+      "/* A removed name, sorted by id. Its index is the symbol's number in policies and statistics. */\n"
       "struct compat_symbol {\n"
       "  const char *id;            /* the catalog's id: what policy files and statistics call it */\n"
       "  const char *stage;         /* the catalog's stage: silent | warn | error | tombstone */\n"
       "  const char *stage_end;     /* YYYY-MM-DD on which the shim stops serving it; NULL: not decided */\n"
       "  bool served;               /* this project has the kernel; false: a tombstone */\n"
+      "  bool routed;               /* a route in Python takes an old call: it may be answered there */\n"
+      "  bool replaced;             /* the catalog knows something to use instead */\n"
       "  const char *advice;        /* one sentence without a full stop: \"use sgl_kernel_jit.dsv3_router_gemm\" */\n"
       "  const char *change;        /* of the Python export, or of the operator when there was no export */\n"
       "  const char *date;          /* its merge date, YYYY-MM-DD */\n"
@@ -257,7 +270,11 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "  const char *first_without; /* first kernel release without it */\n"
       "};\n"
       "extern const struct compat_symbol compat_symbols[];\n"
-      "extern const unsigned compat_symbols_count;\n"
+      "extern const unsigned compat_symbols_count; /* COMPAT_SYMBOLS */\n"
+      "\n"
+      "/* The kernel releases that the catalog knows, oldest first. */\n"
+      "extern const char *const compat_releases[];\n"
+      "extern const unsigned compat_releases_count;\n"
       "\n"
       "/* A removed Python attribute: module \"sgl_kernel.gemm\", name \"dsv3_router_gemm\". Sorted by symbol, in the\n"
       " * catalog's order. */\n"
@@ -306,7 +323,17 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
   literal(out, catalog->library.package);
   fputs("\n#define COMPAT_OP_NAMESPACE ", out);
   literal(out, catalog->library.op_namespace);
-  fputs("\n\n/* For asm labels: void f(...) __asm__(COMPAT_MANGLED_dsv3_router_gemm); */\n", out);
+  unsigned count = 0;
+  fputs("\n\n/* How many symbols there are, and the numbers of those that the shim has kernels for. */\nenum {\n", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    if (!shim_knows(&catalog->symbols[i]))
+      continue;
+    if (shim_serves_cxx(&catalog->symbols[i]))
+      fprintf(out, "  COMPAT_SYMBOL_%s = %u,\n", catalog->symbols[i].id, count);
+    count++;
+  }
+  fprintf(out, "  COMPAT_SYMBOLS = %u\n};\n", count);
+  fputs("\n/* For asm labels: void f(...) __asm__(COMPAT_MANGLED_dsv3_router_gemm); */\n", out);
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     if (shim_serves_cxx(&catalog->symbols[i]))
       fprintf(out, "#define COMPAT_MANGLED_%s \"%s\"\n", catalog->symbols[i].id, catalog->symbols[i].cxx.mangled);
@@ -332,7 +359,13 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     field(out, "id", symbol->id);
     field(out, "stage", symbol->stage);
     field(out, "stage_end", symbol->stage_end);
-    fprintf(out, ".served = %s, ", catalog_jit_route(symbol) ? "true" : "false");
+    bool routed = false, replaced = false;
+    for (unsigned r = 0; r < symbol->routes_count; r++) {
+      routed |= route_takes_old_calls(&symbol->routes[r]);
+      replaced |= symbol->routes[r].kind != CATALOG_ROUTE_NONE;
+    }
+    fprintf(out, ".served = %s, .routed = %s, .replaced = %s, ", catalog_jit_route(symbol) ? "true" : "false",
+            routed ? "true" : "false", replaced ? "true" : "false");
     field(out, "advice", catalog_advice(symbol, advice, sizeof advice));
     field(out, "change", removal->change);
     field(out, "date", removal->date);
@@ -340,8 +373,13 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     field(out, "first_without", removal->first_without);
     fputs("},\n", out);
   }
-  fprintf(out, "};\nconst unsigned compat_symbols_count = %u;\n\nconst struct compat_python compat_python[] = {\n",
-          count);
+  fprintf(out, "};\nconst unsigned compat_symbols_count = %u;\n\nconst char *const compat_releases[] = {", count);
+  for (unsigned i = 0; i < catalog->library.releases_count; i++) {
+    fputs(i ? ", " : "", out);
+    literal(out, catalog->library.releases[i]);
+  }
+  fprintf(out, "};\nconst unsigned compat_releases_count = %u;\n\nconst struct compat_python compat_python[] = {\n",
+          catalog->library.releases_count);
   count = 0;
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
@@ -506,17 +544,6 @@ static void python_item(FILE *out, const char *key, const char *text) {
   fprintf(out, "\"%s\": ", key);
   python_literal(out, text);
   fputs(", ", out);
-}
-
-/* A route whose function takes an old call: what python: true promises, or a function of this project or of another
- * library that has all the old parameters under their names. */
-static bool route_takes_old_calls(const struct catalog_route *route) {
-  if (route->kind == CATALOG_ROUTE_SGLANG || !route->arguments_count)
-    return route->python;
-  for (unsigned i = 0; i < route->arguments_count; i++)
-    if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)
-      return route->python;
-  return true;
 }
 
 /* What messages say of a name in one layer. The note of the first route is for those who must change their call. */

@@ -86,6 +86,24 @@ SGL_COMPAT_API const char *sgl_compat_op_name(size_t index);
 /* Where a served operator stands; SGL_COMPAT_OP_UNREGISTERED for any other name. */
 SGL_COMPAT_API sgl_compat_op_state sgl_compat_get_op_state(const char *name);
 
+/* --- policy --------------------------------------------------------------------------------------------------------- */
+
+/* What a use of a deleted name does. Each is harder than the one before. Numbers are part of the ABI. */
+typedef enum sgl_compat_stage {
+  SGL_COMPAT_STAGE_SILENT = 0,
+  SGL_COMPAT_STAGE_WARN = 1,     /* it works, and warns once for each call site */
+  SGL_COMPAT_STAGE_ERROR = 2,    /* it fails: what uses it still has to be changed */
+  SGL_COMPAT_STAGE_TOMBSTONE = 3 /* it fails: the name is gone */
+} sgl_compat_stage;
+
+/* Which code answers, where the stage lets it. */
+typedef enum sgl_compat_serve {
+  SGL_COMPAT_SERVE_AUTO = 0,     /* another loaded library that defines the function, else the JIT kernel */
+  SGL_COMPAT_SERVE_JIT = 1,      /* the JIT kernel, also beside such a library */
+  SGL_COMPAT_SERVE_OLD = 2,      /* such a library; without one the call fails */
+  SGL_COMPAT_SERVE_REFERENCE = 3 /* the CPU reference of sgl_kernel_jit.h */
+} sgl_compat_serve;
+
 /* --- warnings ----------------------------------------------------------------------------------------------------- */
 
 /* Each deleted name warns once per call site that reaches this library. All calls of an operator arrive through torch's

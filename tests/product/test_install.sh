@@ -64,7 +64,8 @@ check found_beside_it sh -c "env -u LD_LIBRARY_PATH ldd $prefix/lib/libsgl_kerne
 check scanner_runs "$prefix/bin/sgl-migrate" --version
 check jit_command_runs "$prefix/bin/sgl-jit" --version
 check jit_command_finds_the_library sh -c "env -u LD_LIBRARY_PATH $prefix/bin/sgl-jit info | grep -q '^library .*$prefix/lib/libsgl_kernel_jit.so.0'"
-check man_page sh -c "test -s $prefix/share/man/man1/sgl-migrate.1 && test -s $prefix/share/man/man1/sgl-jit.1"
+check compat_command_runs "$prefix/bin/sgl-compat" --version
+check man_pages sh -c "for c in sgl-migrate sgl-jit sgl-compat; do test -s $prefix/share/man/man1/\$c.1 || exit 1; done"
 check cxx_header test -s "$prefix/include/sgl_kernel_jit/torch.h"
 echo "install: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,0 +1,49 @@
+/* The effective policy of this process: one byte for each symbol, which every call reads, and behind it where the value
+ * comes from.
+ *
+ *   policy.c          from the directives to the bytes; the public functions
+ *   policy_text.c     the parser
+ *   policy_sources.c  the files and variables, in their order
+ *   policy_job.c      which jobs a ramp takes
+ */
+#ifndef SGL_COMPAT_POLICY_H
+#define SGL_COMPAT_POLICY_H
+
+#include "shim/policy_text.h"
+
+#include "compat_table.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* The byte of a symbol: its stage, and */
+enum {
+  POLICY_STAGE_BITS = 0x03,
+  POLICY_IS_SET = 0x04, /* somebody has set the stage; else it is the catalog's, for what this library serves itself */
+  POLICY_SERVE_SHIFT = 3,
+  POLICY_SERVE_BITS = 0x18,
+  POLICY_HAS_SHADOW = 0x20,
+  POLICY_KNOWN = 0x80 /* without it the sources have not been read yet */
+};
+
+extern _Atomic uint8_t policy_bytes[COMPAT_SYMBOLS];
+
+/* Reads the sources, once in a process. Returns the byte of the symbol. May change errno. */
+uint8_t policy_load(unsigned symbol);
+
+/* What holds for a symbol now. Takes no lock but in the first call of the process. */
+static inline uint8_t policy_of(unsigned symbol) {
+  uint8_t byte = atomic_load_explicit(&policy_bytes[symbol], memory_order_relaxed);
+  return byte & POLICY_KNOWN ? byte : policy_load(symbol);
+}
+static inline sgl_compat_stage policy_stage(uint8_t byte) {
+  return (sgl_compat_stage)(byte & POLICY_STAGE_BITS);
+}
+static inline sgl_compat_serve policy_serve(uint8_t byte) {
+  return (sgl_compat_serve)((byte & POLICY_SERVE_BITS) >> POLICY_SERVE_SHIFT);
+}
+
+/* 20261201, UTC. */
+int policy_today(void);
+
+#endif

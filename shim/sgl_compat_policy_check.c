@@ -1,0 +1,140 @@
+/* policy check: a policy file, looked at before it is installed. */
+#include "shim/policy.h"
+#include "shim/sgl_compat_tool.h"
+
+#include "compat_table.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char tool_policy_check_help[] =
+    "usage: sgl-compat policy check FILE...\n"
+    "\n"
+    "Looks for faults in policy files: what is not understood, names that are not known, directives that have no\n"
+    "effect, extensions that have expired. One line a fault on standard output, as FILE:LINE: what.\n"
+    "\n"
+    "options:\n" TOOL_HELP_OPTION "\n" TOOL_EXIT_STATUS "\n"
+    "examples:\n"
+    "  sgl-compat policy check sgl-kernel-policy\n"
+    "  sgl-compat policy check /etc/sgl-kernel-compat/policy ~/.config/sgl-kernel-compat/policy\n";
+
+struct check {
+  const char *path;
+  struct policy_directive *list;
+  size_t count, faults;
+  int today;
+};
+
+static void say(const struct check *check, unsigned line, const char *text) {
+  tool_print(check->path, TOOL_PLAIN, 0);
+  printf(":%u: ", line);
+  tool_print(text, TOOL_PLAIN, 0);
+  putchar('\n');
+}
+
+static void keep(void *user, const struct policy_directive *directive) {
+  struct check *check = user;
+  check->list = tool_realloc(check->list, (check->count + 1) * sizeof *check->list);
+  check->list[check->count++] = *directive;
+}
+
+static void not_understood(void *user, unsigned line, const char *text) {
+  struct check *check = user;
+  check->faults++;
+  say(check, line, text);
+}
+
+__attribute__((format(printf, 3, 4))) static void fault(struct check *check, const struct policy_directive *directive,
+                                                        const char *format, ...) {
+  char text[400];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  check->faults++;
+  say(check, directive->line, text);
+}
+
+static const char *name_of(const struct policy_directive *directive) {
+  return directive->symbol == POLICY_ALL ? "*" : compat_symbols[directive->symbol].id;
+}
+
+/* The file's last directive of a kind that speaks of the symbol, by its name before `*`; NULL. */
+static const struct policy_directive *find(const struct check *check, enum policy_kind kind, unsigned symbol) {
+  const struct policy_directive *found = NULL;
+  for (size_t i = 0; i < check->count; i++) {
+    const struct policy_directive *one = &check->list[i];
+    if (one->kind == kind &&
+        (one->symbol == symbol || (one->symbol == POLICY_ALL && !(found && found->symbol == symbol))))
+      found = one;
+  }
+  return found;
+}
+
+static void check_directive(struct check *check, size_t index) {
+  const struct policy_directive *one = &check->list[index];
+  const char *name = name_of(one);
+  for (size_t i = 0; i < index; i++)
+    if (check->list[i].kind == one->kind && check->list[i].symbol == one->symbol) {
+      fault(check, one, "%s: line %u says the same kind of thing already; the later one wins",
+            one->kind == POLICY_DEFAULT ? "default" : name, check->list[i].line);
+      break;
+    }
+  const struct policy_directive *deny = one->kind == POLICY_DENY ? NULL : find(check, POLICY_DENY, one->symbol);
+  const struct policy_directive *stage = find(check, POLICY_STAGE, one->symbol);
+  switch (one->kind) {
+  case POLICY_STAGE:
+    if (deny && one->stage < SGL_COMPAT_STAGE_ERROR)
+      fault(check, one, "%s is denied in line %u, so it is not %s; only an extension softens that", name, deny->line,
+            policy_stage_name(one->stage));
+    break;
+  case POLICY_EXTEND:
+    if (one->until < check->today)
+      fault(check, one, "the extension of %s has expired: it is error", name);
+    break;
+  case POLICY_RAMP:
+    if (deny && one->stage <= SGL_COMPAT_STAGE_ERROR)
+      fault(check, one, "%s is denied in line %u: the ramp has no effect", name, deny->line);
+    else if (stage && one->stage <= stage->stage)
+      fault(check, one, "%s is %s by line %u: a ramp to %s has no effect", name, policy_stage_name(stage->stage),
+            stage->line, policy_stage_name(one->stage));
+    break;
+  default:
+    break;
+  }
+}
+
+static bool check_file(const char *path, int today) {
+  struct check check = {.path = path, .today = today};
+  size_t size;
+  char *text = tool_read(path, &size);
+  if (!text)
+    return false;
+  policy_parse(text, size, keep, not_understood, &check);
+  for (size_t i = 0; i < check.count; i++)
+    check_directive(&check, i);
+  if (!check.faults) {
+    tool_print(path, TOOL_PLAIN, 0);
+    printf(": %zu directive%s, no fault\n", check.count, check.count == 1 ? "" : "s");
+  }
+  free(check.list);
+  free(text);
+  return !check.faults;
+}
+
+int tool_policy_check(int argc, char **argv) {
+  static const struct option none[] = {{NULL, 0, NULL, 0}};
+  int status = STATUS_OK;
+  opterr = 0;
+  if (getopt_long(argc, argv, "", none, NULL) != -1)
+    tool_usage("policy check has no option %s; see sgl-compat policy check --help", argv[optind - 1]);
+  if (optind == argc)
+    tool_usage("policy check: a file is needed; see sgl-compat policy check --help");
+  for (; optind < argc; optind++)
+    if (!check_file(argv[optind], policy_today()))
+      status = STATUS_BAD;
+  return status;
+}
