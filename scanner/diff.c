@@ -96,13 +96,22 @@ static size_t run_of(const struct surface *surface, size_t first) {
   return end - first;
 }
 
+/* A method of a class is of interest while both releases have the class, and it gets no other bases from elsewhere that
+ * may have the method, too. */
+static bool class_stays(const struct diff *diff, const struct surface_item *item) {
+  const struct surface_item *old = surface_find(diff->old, CATALOG_LAYER_PYTHON, item->class);
+  const struct surface_item *new = surface_find(diff->new, CATALOG_LAYER_PYTHON, item->class);
+  return old && new && old->bases &&new->bases &&strcmp(old->bases, new->bases) == 0;
+}
+
 static void compare_all(struct diff *diff) {
   size_t i = 0, k = 0;
   const struct surface *old = diff->old, *new = diff->new;
   while (i < old->items_count || k < new->items_count) {
     int order = i == old->items_count ? 1 : k == new->items_count ? -1 : surface_order(&old->items[i], &new->items[k]);
     size_t old_count = order <= 0 ? run_of(old, i) : 0, new_count = order >= 0 ? run_of(new, k) : 0;
-    if (comparable(diff, order <= 0 ? &old->items[i] : &new->items[k]) &&
+    const struct surface_item *first = order <= 0 ? &old->items[i] : &new->items[k];
+    if (comparable(diff, first) && (!first->class || class_stays(diff, first)) &&
         (order > 0 ? !new->items[k].hidden
                    : !old->items[i].hidden || (order < 0 && find_symbol(old->catalog, &old->items[i]))))
       compare_name(diff, old->items + i, old_count, new->items + k, new_count);
@@ -254,7 +263,7 @@ static const char *other_signature(const struct diff_change *change) {
 }
 
 static void ask_catalog(struct diff *diff, struct diff_change *change) {
-  if (change->kind != DIFF_REMOVED && change->kind != DIFF_RENAMED)
+  if ((change->kind != DIFF_REMOVED && change->kind != DIFF_RENAMED) || change->old->class)
     return;
   change->symbol = find_symbol(diff->old->catalog, change->old);
   if (!change->symbol) {

@@ -225,7 +225,8 @@ static unsigned signatures_alike(const struct surface_signature *a, const struct
 }
 
 unsigned diff_alike(const struct surface_item *old, const struct surface_item *new) {
-  if (old->module != new->module)
+  bool same_class = old->class && new->class ? strcmp(old->class, new->class) == 0 : old->class == new->class;
+  if (old->module != new->module || !same_class)
     return 0;
   unsigned words = words_alike(surface_short(old->layer, old->name), surface_short(new->layer, new->name));
   if (!old->signature.split || !new->signature.split)

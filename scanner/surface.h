@@ -6,7 +6,8 @@
  *   diff.c                 removed, added, renamed, changed, and what the catalog says of it
  *   diff_compare.c         do calls of an old signature fit a new one; how alike are two names
  *   surface_read.c         the files of a wheel, a source package or a folder
- *   surface_python.c       names that can be imported (tree-sitter)
+ *   surface_python.c       names that can be imported (tree-sitter); surface_signature.c: how a function is called;
+ *                          surface_class.c: what an object offers
  *   surface_schema.c       operators that C++ sources define; the parts of a schema
  *   surface_binary.c       operators and functions of libraries (audit_elf.c), demangled
  *   surface.c              the list of all that
@@ -49,6 +50,8 @@ struct surface_item {
   const char *op;     /* Python: the operator that its body calls; NULL: none or several */
   const char *place;  /* "sgl_kernel/gemm.py:12", "sgl_kernel/sm90/common_ops.abi3.so" */
   bool module;        /* Python: a module */
+  const char *class;  /* Python: the class that it is a method or value of; NULL: none */
+  const char *bases;  /* of a class: its bases out of the package, "a, b"; NULL: it is none */
   bool hidden;        /* Python: in a private module; only what the catalog knows of it matters */
 };
 

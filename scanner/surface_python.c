@@ -1,38 +1,13 @@
 /* Names that can be imported from a package, with their signatures: from the syntax trees of its modules. What a branch
  * defines counts, whatever its condition. */
-#include "scanner/python_front.h"
-#include "scanner/surface.h"
+#include "scanner/surface_python.h"
 
 #include <stdlib.h>
 
-#define IMPORTS_MOST 32 /* modules that a name is followed through */
 #define TEXT_MOST ((size_t)64 << 20)
 #define FILES_MOST 20000
 #define ENTRIES_MOST 10000   /* of one module */
 #define STEPS_MOST 50000000u /* names that are looked at to follow imports */
-
-enum entry_kind { ENTRY_FUNCTION, ENTRY_CLASS, ENTRY_VALUE, ENTRY_IMPORT, ENTRY_STAR };
-
-/* One statement that binds a name in a module. */
-struct entry {
-  enum entry_kind kind;
-  const char *name;
-  const char *module, *target; /* IMPORT: from module import target; STAR: module */
-  struct surface_signature signature;
-  const char *op;
-  uint32_t line;
-};
-
-struct module {
-  const char *path, *name; /* "python/sgl_kernel/gemm.py", "sgl_kernel.gemm" */
-  bool package;            /* an __init__.py */
-  struct entry *entries;   /* in the order of the text */
-  size_t count, capacity;
-  const char **all; /* __all__ */
-  size_t all_count, all_capacity;
-  bool has_all;
-  bool full; /* some of its names are left out */
-};
 
 struct file {
   const char *path;
@@ -102,32 +77,6 @@ static void choose_package(struct surface *surface) {
 
 /* --- one module --------------------------------------------------------------------------------------------------- */
 
-struct reading {
-  struct surface *surface;
-  struct module *module;
-  const struct py_tree *tree;
-};
-
-static const char *node_text(struct arena *arena, const struct py_tree *tree, py_id node) {
-  return arena_copy(arena, tree->bytes + tree->nodes[node].start, tree->nodes[node].end - tree->nodes[node].start);
-}
-
-/* The text of a node on one line, without comments. */
-static const char *plain_text(struct arena *arena, const struct py_tree *tree, py_id node) {
-  const struct py_node *whole = &tree->nodes[node];
-  char *copy = arena_copy(arena, tree->bytes + whole->start, whole->end - whole->start);
-  for (py_id i = node, end = py_subtree_end(tree, node); i < end; i++)
-    if (py_kind(tree, i) == PY_COMMENT || py_kind(tree, i) == PY_LINE_CONTINUATION)
-      memset(copy + (tree->nodes[i].start - whole->start), ' ', tree->nodes[i].end - tree->nodes[i].start);
-  return surface_plain(arena, copy, whole->end - whole->start);
-}
-
-static uint32_t line_of(const struct py_tree *tree, py_id node) {
-  uint32_t line, column;
-  rules_position(tree->bytes, tree->end, tree->nodes[node].start, &line, &column);
-  return line;
-}
-
 static struct entry *add_entry(struct reading *reading, enum entry_kind kind, const char *name, py_id node) {
   struct module *module = reading->module;
   if (module->count == ENTRIES_MOST) {
@@ -139,89 +88,11 @@ static struct entry *add_entry(struct reading *reading, enum entry_kind kind, co
   }
   PY_GROW(module->entries, module->count, module->capacity);
   struct entry *entry = &module->entries[module->count++];
-  *entry = (struct entry){
-      .kind = kind, .name = name, .signature = {.text = "", .returns = ""}, .line = line_of(reading->tree, node)};
+  *entry = (struct entry){.kind = kind,
+                          .name = name,
+                          .signature = {.text = "", .returns = ""},
+                          .line = surface_node_line(reading->tree, node)};
   return entry;
-}
-
-/* One parameter of a function; false for the separators. */
-static bool read_parameter(struct reading *reading, py_id node, struct surface_parameter *parameter) {
-  const struct py_tree *tree = reading->tree;
-  struct arena *arena = &reading->surface->arena;
-  *parameter = (struct surface_parameter){.name = "", .type = ""};
-  py_id name = node, type = py_field(tree, node, PY_FIELD_TYPE), value = py_field(tree, node, PY_FIELD_VALUE);
-  if (py_kind(tree, node) == PY_DEFAULT_PARAMETER || py_kind(tree, node) == PY_TYPED_DEFAULT_PARAMETER)
-    name = py_field(tree, node, PY_FIELD_NAME);
-  else if (py_kind(tree, node) == PY_TYPED_PARAMETER)
-    name = py_first_named(tree, node);
-  if (py_kind(tree, name) == PY_LIST_SPLAT_PATTERN)
-    parameter->kind = PARAMETER_REST;
-  else if (py_kind(tree, name) == PY_DICTIONARY_SPLAT_PATTERN)
-    parameter->kind = PARAMETER_NAMED_REST;
-  else if (py_kind(tree, name) != PY_IDENTIFIER)
-    return false;
-  parameter->name = node_text(arena, tree, name) + strspn(node_text(arena, tree, name), "* ");
-  parameter->type = type ? plain_text(arena, tree, type) : "";
-  parameter->value = value ? plain_text(arena, tree, value) : NULL;
-  return true;
-}
-
-/* "(a: int, *, b=1) -> Tensor", as the catalog writes it. */
-static const char *signature_text(struct arena *arena, const struct surface_signature *signature) {
-  const char *text = "(";
-  bool star = false;
-  for (size_t i = 0; i < signature->count; i++) {
-    const struct surface_parameter *one = &signature->parameters[i];
-    bool bare = one->kind == PARAMETER_KEYWORD && !star;
-    star |= one->kind == PARAMETER_KEYWORD || one->kind == PARAMETER_REST;
-    static const char *const fronts[] = {[PARAMETER_REST] = "*", [PARAMETER_NAMED_REST] = "**"};
-    const char *front = one->kind >= PARAMETER_REST ? fronts[one->kind] : "";
-    text = surface_format(arena, "%s%s%s%s%s", text, i ? ", " : "", bare ? "*, " : "", front, one->name);
-    if (*one->type)
-      text =
-          surface_format(arena, "%s: %s%s%s", text, one->type, one->value ? " = " : "", one->value ? one->value : "");
-    else if (one->value)
-      text = surface_format(arena, "%s=%s", text, one->value);
-    if (one->kind == PARAMETER_POSITION &&
-        (i + 1 == signature->count || signature->parameters[i + 1].kind != PARAMETER_POSITION))
-      text = surface_format(arena, "%s, /", text);
-  }
-  return *signature->returns ? surface_format(arena, "%s) -> %s", text, signature->returns)
-                             : surface_format(arena, "%s)", text);
-}
-
-static void read_signature(struct reading *reading, py_id function, bool method, struct surface_signature *signature) {
-  const struct py_tree *tree = reading->tree;
-  struct arena *arena = &reading->surface->arena;
-  py_id parameters = py_first(tree, function);
-  while (parameters && py_kind(tree, parameters) != PY_PARAMETERS)
-    parameters = py_next(tree, parameters);
-  size_t most = 0, count = 0;
-  for (py_id node = py_first(tree, parameters); node; node = py_next(tree, node))
-    most++;
-  struct surface_parameter *list = arena_alloc(arena, (most + 1) * sizeof *list);
-  bool keyword = false;
-  for (py_id node = py_first(tree, parameters); node; node = py_next(tree, node)) {
-    if (py_is(tree, node, "/")) {
-      for (size_t i = 0; i < count; i++)
-        list[i].kind = PARAMETER_POSITION;
-    } else if (py_is(tree, node, "*")) {
-      keyword = true;
-    } else if (py_kind(tree, node) != PY_TOKEN && read_parameter(reading, node, &list[count])) {
-      if (list[count].kind == PARAMETER_PLAIN && keyword)
-        list[count].kind = PARAMETER_KEYWORD;
-      keyword |= list[count].kind == PARAMETER_REST;
-      count++;
-    }
-  }
-  if (method && count) { /* self */
-    list++;
-    count--;
-  }
-  py_id returns = method ? 0 : py_field(tree, function, PY_FIELD_RETURN_TYPE);
-  *signature = (struct surface_signature){
-      .parameters = list, .count = count, .returns = returns ? plain_text(arena, tree, returns) : "", .split = true};
-  signature->text = signature_text(arena, signature);
 }
 
 /* The operator that a function calls: the one of its own name, else the only one. */
@@ -246,76 +117,26 @@ static const char *called_operator(struct reading *reading, py_id function, cons
   return several ? NULL : found;
 }
 
-/* The fields of a dataclass are its parameters. */
-static void read_fields(struct reading *reading, py_id body, struct surface_signature *signature) {
-  const struct py_tree *tree = reading->tree;
-  struct arena *arena = &reading->surface->arena;
-  size_t most = 0, count = 0;
-  for (py_id node = py_first(tree, body); node; node = py_next(tree, node))
-    most++;
-  struct surface_parameter *list = arena_alloc(arena, (most + 1) * sizeof *list);
-  for (py_id node = py_first(tree, body); node; node = py_next(tree, node)) {
-    py_id field = py_kind(tree, node) == PY_EXPRESSION_STATEMENT ? py_first_named(tree, node) : 0;
-    py_id name = field && py_kind(tree, field) == PY_ASSIGNMENT ? py_field(tree, field, PY_FIELD_LEFT) : 0;
-    py_id type = name ? py_field(tree, field, PY_FIELD_TYPE) : 0;
-    if (!type || py_kind(tree, name) != PY_IDENTIFIER)
-      continue;
-    py_id value = py_field(tree, field, PY_FIELD_RIGHT);
-    list[count++] = (struct surface_parameter){.name = node_text(arena, tree, name),
-                                               .type = plain_text(arena, tree, type),
-                                               .value = value ? plain_text(arena, tree, value) : NULL};
-  }
-  *signature = (struct surface_signature){.parameters = list, .count = count, .returns = "", .split = true};
-  signature->text = signature_text(arena, signature);
-}
-
-static void read_class(struct reading *reading, py_id class, bool dataclass, struct surface_signature *signature) {
-  const struct py_tree *tree = reading->tree;
-  py_id body = py_field(tree, class, PY_FIELD_BODY);
-  for (py_id node = py_first(tree, body); node; node = py_next(tree, node)) {
-    py_id method = py_kind(tree, node) == PY_DECORATED_DEFINITION ? py_field(tree, node, PY_FIELD_DEFINITION) : node;
-    if (method && py_kind(tree, method) == PY_FUNCTION_DEFINITION &&
-        py_is(tree, py_field(tree, method, PY_FIELD_NAME), "__init__")) {
-      read_signature(reading, method, true, signature);
-      return;
-    }
-  }
-  if (dataclass)
-    read_fields(reading, body, signature);
-}
-
-static bool decorated(const struct reading *reading, py_id definition, const char *word) {
-  const struct py_tree *tree = reading->tree;
-  py_id around = py_parent(tree, definition);
-  if (py_kind(tree, around) != PY_DECORATED_DEFINITION)
-    return false;
-  for (py_id node = py_first(tree, around); node; node = py_next(tree, node))
-    for (py_id i = node, end = py_subtree_end(tree, node); py_kind(tree, node) == PY_DECORATOR && i < end; i++)
-      if (py_kind(tree, i) == PY_IDENTIFIER && py_is(tree, i, word))
-        return true;
-  return false;
-}
-
 static void take_definition(struct reading *reading, py_id node) {
   const struct py_tree *tree = reading->tree;
   py_id name_node = py_field(tree, node, PY_FIELD_NAME);
-  if (!name_node || decorated(reading, node, "overload"))
+  if (!name_node || surface_decorated(reading, node, "overload"))
     return;
-  const char *name = node_text(&reading->surface->arena, tree, name_node);
+  const char *name = surface_node(&reading->surface->arena, tree, name_node);
   bool function = py_kind(tree, node) == PY_FUNCTION_DEFINITION;
   struct entry *entry = add_entry(reading, function ? ENTRY_FUNCTION : ENTRY_CLASS, name, node);
   if (function) {
-    read_signature(reading, node, false, &entry->signature);
+    surface_signature_read(reading, node, false, &entry->signature);
     entry->op = called_operator(reading, node, name);
   } else {
-    read_class(reading, node, decorated(reading, node, "dataclass"), &entry->signature);
+    surface_class_read(reading, node, entry);
   }
 }
 
 /* "..gemm" in module a.b.c is "a.gemm". NULL when it leaves the package. */
 static const char *absolute_module(struct reading *reading, py_id node) {
   struct arena *arena = &reading->surface->arena;
-  const char *text = plain_text(arena, reading->tree, node);
+  const char *text = surface_node_plain(arena, reading->tree, node);
   if (*text != '.')
     return text;
   char *base = arena_copy(arena, reading->module->name, strlen(reading->module->name));
@@ -341,8 +162,8 @@ static void take_import(struct reading *reading, py_id statement) {
     if (tree->nodes[node].field != PY_FIELD_NAME)
       continue;
     bool aliased = py_kind(tree, node) == PY_ALIASED_IMPORT;
-    const char *target = node_text(arena, tree, aliased ? py_field(tree, node, PY_FIELD_NAME) : node);
-    const char *name = aliased ? node_text(arena, tree, py_field(tree, node, PY_FIELD_ALIAS)) : target;
+    const char *target = surface_node(arena, tree, aliased ? py_field(tree, node, PY_FIELD_NAME) : node);
+    const char *name = aliased ? surface_node(arena, tree, py_field(tree, node, PY_FIELD_ALIAS)) : target;
     struct entry *entry = add_entry(reading, ENTRY_IMPORT, name, node);
     entry->module = module;
     entry->target = target;
@@ -358,7 +179,7 @@ static void take_all(struct reading *reading, py_id value, bool more) {
   for (py_id i = value, end = value ? py_subtree_end(tree, value) : 0; i < end; i++)
     if (py_kind(tree, i) == PY_STRING_CONTENT) {
       PY_GROW(module->all, module->all_count, module->all_capacity);
-      module->all[module->all_count++] = node_text(&reading->surface->arena, tree, i);
+      module->all[module->all_count++] = surface_node(&reading->surface->arena, tree, i);
     }
 }
 
@@ -373,11 +194,11 @@ static void take_assignment(struct reading *reading, py_id node) {
     if (py_is(tree, i, "__all__"))
       take_all(reading, value, more);
     else if (value && !more) {
-      struct entry *entry = add_entry(reading, ENTRY_VALUE, node_text(&reading->surface->arena, tree, i), i);
+      struct entry *entry = add_entry(reading, ENTRY_VALUE, surface_node(&reading->surface->arena, tree, i), i);
       if (py_is(tree, i, "__version__") && py_kind(tree, value) == PY_STRING)
         for (py_id k = value, stop = py_subtree_end(tree, value); k < stop; k++)
           if (py_kind(tree, k) == PY_STRING_CONTENT)
-            entry->target = node_text(&reading->surface->arena, tree, k);
+            entry->target = surface_node(&reading->surface->arena, tree, k);
     }
   }
 }
@@ -460,11 +281,10 @@ static const struct module *find_module(const struct surface_python *python, con
   return NULL;
 }
 
-static const struct entry *find_name(const struct surface *surface, const struct module *module, const char *name,
-                                     unsigned depth, const struct module **home);
+const struct entry *surface_find_name(const struct surface *surface, const struct module *module, const char *name,
+                                      unsigned depth, const struct module **home);
 
-/* Star imports in a circle or in long chains have more ways through them than anybody can go. */
-static bool may_go_on(const struct surface *surface) {
+bool surface_may_go_on(const struct surface *surface) {
   return surface->python->steps < STEPS_MOST && ++surface->python->steps;
 }
 
@@ -484,14 +304,14 @@ static const struct entry *follow(const struct surface *surface, const struct en
   const struct module *from = find_module(surface->python, entry->module);
   if (!from || depth == 0 || (entry->kind == ENTRY_STAR && !star_has(from, name)))
     return NULL;
-  return find_name(surface, from, entry->kind == ENTRY_STAR ? name : entry->target, depth - 1, home);
+  return surface_find_name(surface, from, entry->kind == ENTRY_STAR ? name : entry->target, depth - 1, home);
 }
 
 /* The definition of a name in a module: one with a signature before any other. */
-static const struct entry *find_name(const struct surface *surface, const struct module *module, const char *name,
-                                     unsigned depth, const struct module **home) {
+const struct entry *surface_find_name(const struct surface *surface, const struct module *module, const char *name,
+                                      unsigned depth, const struct module **home) {
   const struct entry *best = NULL;
-  for (size_t i = 0; i < module->count && may_go_on(surface); i++) {
+  for (size_t i = 0; i < module->count && surface_may_go_on(surface); i++) {
     const struct entry *entry = &module->entries[i], *found = NULL;
     const struct module *where = module;
     bool import = entry->kind == ENTRY_IMPORT || entry->kind == ENTRY_STAR;
@@ -523,7 +343,7 @@ static void join_definitions(struct surface *surface, const struct module *modul
 
 static void add_name(struct surface *surface, const struct module *module, const char *name) {
   const struct module *home = module;
-  const struct entry *entry = find_name(surface, module, name, IMPORTS_MOST, &home);
+  const struct entry *entry = surface_find_name(surface, module, name, SURFACE_IMPORTS_MOST, &home);
   struct arena *arena = &surface->arena;
   struct surface_item *item =
       surface_add(surface, CATALOG_LAYER_PYTHON, surface_format(arena, "%s.%s", module->name, name));
@@ -536,11 +356,13 @@ static void add_name(struct surface *surface, const struct module *module, const
   item->op = entry->op;
   item->signature = entry->signature;
   join_definitions(surface, home, entry->name, item);
+  if (entry->kind == ENTRY_CLASS)
+    surface_class_add(surface, home, entry, (size_t)(item - surface->items));
 }
 
 static bool added(const struct surface *surface, size_t from, const char *name) {
   for (size_t i = from; i < surface->items_count; i++)
-    if (strcmp(surface_short(CATALOG_LAYER_PYTHON, surface->items[i].name), name) == 0)
+    if (!surface->items[i].class && strcmp(surface_short(CATALOG_LAYER_PYTHON, surface->items[i].name), name) == 0)
       return true;
   return false;
 }
@@ -548,7 +370,7 @@ static bool added(const struct surface *surface, size_t from, const char *name) 
 /* Everything that `from module import *` would give out of the package. */
 static void add_star(struct surface *surface, const struct module *module, const struct module *from, size_t first,
                      unsigned depth) {
-  for (size_t i = 0; i < from->count && may_go_on(surface); i++) {
+  for (size_t i = 0; i < from->count && surface_may_go_on(surface); i++) {
     const struct entry *entry = &from->entries[i];
     const struct module *target = entry->module ? find_module(surface->python, entry->module) : NULL;
     if (entry->kind == ENTRY_STAR && target && depth && (module == from || !from->has_all))
@@ -566,7 +388,7 @@ static void add_star(struct surface *surface, const struct module *module, const
 static void add_module(struct surface *surface, const struct module *module) {
   size_t first = surface->items_count;
   if (module->package) {
-    add_star(surface, module, module, first, IMPORTS_MOST);
+    add_star(surface, module, module, first, SURFACE_IMPORTS_MOST);
   } else { /* what a plain module imports is its own business */
     for (size_t i = 0; i < module->count; i++)
       if (module->entries[i].kind < ENTRY_IMPORT && *module->entries[i].name != '_' &&
@@ -610,12 +432,15 @@ void surface_python_finish(struct surface *surface) {
   surface->has[CATALOG_LAYER_PYTHON][CATALOG_CUDA] = python->modules_count > 0;
   for (size_t i = 0; i < python->modules_count; i++)
     add_module(surface, &python->modules[i]);
-  if (!may_go_on(surface))
-    surface_fault(surface, "%s: its imports lead through each other too often; names may be missing", surface->package);
+  if (!surface_may_go_on(surface))
+    surface_fault(surface, "%s: its imports and classes lead through each other too often; names may be missing",
+                  surface->package);
   take_version(surface);
   for (size_t i = 0; i < python->files_count; i++)
     free(python->files[i].bytes);
   for (size_t i = 0; i < python->modules_count; i++) {
+    for (size_t k = 0; k < python->modules[i].count; k++)
+      surface_class_free(&python->modules[i].entries[k]);
     free(python->modules[i].entries);
     free(python->modules[i].all);
   }

@@ -113,7 +113,44 @@ def test_classes():
     old = {"m.py": "from dataclasses import dataclass\n@dataclass\nclass D:\n    a: int\n    b: int = 1\n    def m(self): pass\nclass C:\n    def __init__(self, a): pass\nclass E:\n    pass\n"}
     new = {"m.py": "from dataclasses import dataclass\n@dataclass\nclass D:\n    b: int = 1\nclass C:\n    def __init__(self, a, b): pass\nclass E:\n    pass\n"}
     with Releases(old, new) as tree:
-        equal(tree.changes(), [["changed", "acme.m.C", "parameter b is new and has no default"], ["changed", "acme.m.D", "parameter a is gone"]])
+        equal(tree.changes(), [["removed", "acme.m.D.m", None], ["changed", "acme.m.C", "parameter b is new and has no default"], ["changed", "acme.m.D", "parameter a is gone"]])
+
+
+def test_methods():
+    """(old class, new class, changes of C); the class itself is not among them."""
+    cases = [("def m(self, a): pass", "def n(self): pass", [["removed", "m", None], ["added", "n", None]]),
+             ("def m(self, a): pass", "def m(me, a): pass", []), ("def m(self, a): pass", "def m(self): pass", [["changed", "m", "parameter a is gone"]]),
+             ("def _m(self): pass", "pass", []), ("def __eq__(self, o): pass", "pass", []), ("def __call__(self, x): pass", "pass", [["removed", "__call__", None]]),
+             ("@staticmethod\n    def m(a): pass", "@staticmethod\n    def m(b): pass", [["changed", "m", "parameter a is gone"]]),
+             ("@classmethod\n    def m(cls, a): pass", "@classmethod\n    def m(c, a): pass", []),
+             ("@property\n    def p(self): pass\n    @p.setter\n    def p(self, v): pass", "@property\n    def p(self): pass", []),
+             ("@property\n    def p(self): pass", "def p(self): pass", []), ("def p(self): pass", "@property\n    def p(self): pass", [["changed", "p", "its signature cannot be read any more"]]),
+             ("A = 1\n    B: int = 2\n    C: int", "A = 2", [["removed", "B", None]]), ("class In: pass", "pass", [["removed", "In", None]]),
+             ("if x:\n        def m(self): pass", "pass", [["removed", "m", None]]),
+             ("if x:\n        def m(self): pass\n    else:\n        def m(self, b): pass", "def m(self): pass", [["changed", "m", "one of several definitions"]]),
+             ("def fused_moe_gate(self, x): pass", "def fused_moe_gates(self, x): pass", [["renamed", "fused_moe_gate", None]])]
+    for old, new, want in cases:
+        with Releases({"m.py": f"class C:\n    {old}\n"}, {"m.py": f"class C:\n    {new}\n"}) as tree:
+            equal((old, [[kind, name.removeprefix("acme.m.C."), why] for kind, name, why in tree.changes()]), (old, want))
+
+
+def test_methods_of_bases():
+    base = "class Base:\n    def m(self, a): pass\n"
+    for old, new, want in (
+            (base + "class C(Base): pass\n", base + "class C(Base):\n    def m(self, a): pass\n", []),  # moved down
+            ("class C:\n    def m(self, a): pass\n", "from acme.b import Base\nclass C(Base): pass\n", []),  # moved up, into another module
+            ("class C:\n    def m(self, a): pass\n", "import torch\nclass C(torch.nn.Module): pass\n", []),  # who knows what that has
+            ("import torch\nclass C(torch.nn.Module):\n    def m(self, a): pass\n", "import torch\nclass C(torch.nn.Module): pass\n", ["removed acme.m.C.m"]),
+            (base + "class C(Base): pass\n", "class Base: pass\nclass C(Base): pass\n", ["removed acme.m.Base.m"]),  # C.m is an alias of it
+            ("class C:\n    def m(self): pass\n", "class D: pass\n", ["removed acme.m.C", "added acme.m.D"]),  # its methods went with it
+            ("class C(D):\n    def m(self): pass\nclass D(C): pass\n", "class C(D): pass\nclass D(C): pass\n", ["removed acme.m.C.m"])):  # a circle
+        with Releases({"m.py": old, "b.py": base}, {"m.py": new, "b.py": base}) as tree:
+            equal((old, new, [f"{kind} {name}" for kind, name, _ in tree.changes()]), (old, new, want))
+    with Releases({"__init__.py": "from acme.m import C\n", "m.py": "class C:\n    def m(self): pass\ndef m(): pass\n"}, {"__init__.py": "from acme.m import C\n", "m.py": "class C: pass\ndef m(): pass\n"}) as tree:
+        done = tree.diff()
+        contains(done.out, "  - acme.m.C.m(), also as acme.C.m\n")
+        equal("not in the catalog" in done.out, False)  # rows are functions
+        equal(done.returncode, 1)
 
 
 def test_definitions_in_branches():
@@ -337,7 +374,12 @@ def test_hostile():
         wheel(tree.path / "new.whl", {"acme/__init__.py": "", "acme/x.so": library("void g() {}\n")})
         done = tree.diff(sides=("old.whl", "new.whl"))
         contains(done.out, f"  - {name}\n")
-        contains(done.err, "old.whl: acme: its imports lead through each other too often; names may be missing\n")
+        contains(done.err, "old.whl: acme: its imports and classes lead through each other too often; names may be missing\n")
+        bases = ", ".join(f"C{i}" for i in range(30))  # 30^30 ways through them
+        tree.put("old/acme/m.py", "".join(f"class C{i}({bases}):\n    def m{i}(self): pass\n" for i in range(30)))
+        tree.put("new/acme/m.py", "".join(f"class C{i}({bases}):\n    def m{i + 1}(self): pass\n" for i in range(30)))
+        done = tree.diff()
+        contains(done.out, "  > acme.m.C0.m0 -> acme.m.C0.m30 (80% alike), also as acme.m.C1.m0, acme.m.C10.m0,")
         with zipfile.ZipFile(tree.path / "bomb.whl", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             archive.writestr("acme/__init__.py", "")
             archive.writestr("acme/x.so", bytes(200 << 20))
