@@ -56,7 +56,7 @@ Q = $(if $(filter 0,$(V)),@echo '  $(1) $(patsubst $(BUILD)/%,%,$@)';,)
 
 PACKAGES := gcc g++ make cmake pkg-config python3 python3-venv python3-pip libclang-19-dev libclang-common-19-dev \
             libcunit1-dev libcyaml-dev libyaml-dev libhyperscan-dev libelf-dev libarchive-dev libiberty-dev libgit2-dev \
-            libjansson-dev libxxhash-dev nettle-dev ripgrep zstd
+            libjansson-dev libxxhash-dev nettle-dev zlib1g-dev ripgrep zstd
 GRAMMAR_VERSION := 0.23.6
 GRAMMAR := $(BUILD)/deps/tree_sitter_python-$(GRAMMAR_VERSION)
 TREE_SITTER_VERSION := 0.23.2
@@ -99,7 +99,7 @@ LLVM = $(shell ls -d /usr/lib/llvm-*/include/clang-c/Index.h | sort -V | tail -n
 CLANG_CFLAGS = -isystem $(LLVM)/include
 LIBCLANG = $(notdir $(realpath $(LLVM)/lib/libclang.so))
 CLANG_FILES = -DLIBCLANG_FILE='"$(LLVM)/lib/$(LIBCLANG)"' -DLIBCLANG_SONAME='"$(LIBCLANG)"'
-SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive nettle
+SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive nettle zlib
 SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread -ldl
 CUNIT_LIBS := -l:libcunit.a

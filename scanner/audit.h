@@ -2,7 +2,8 @@
  *
  *   command_audit.c       options, exit status
  *   audit.c               one run: files below the paths, worker threads, order
- *   audit_archive.c       wheels, zip, tar and ar files, read in place (libarchive)
+ *   audit_archive.c       wheels, zip, tar and ar files, read in place (libarchive); audit_member.c: one member;
+ *                         unpack.c: what is packed as a whole
  *   audit_image.c         images of docker save and OCI: which layer a file is seen from
  *   audit_process.c       what a running process has mapped
  *   audit_kind.c          what a file is

@@ -1,10 +1,9 @@
 /* Archives, read in place: one pass, nothing is unpacked to a path. A member that is an ELF file or an archive goes to
  * a file without a name, because both are read out of order. Where an archive's limits end, the rest is not analysed.
  */
-#include "scanner/audit.h"
-#include "scanner/file.h"
+#include "scanner/audit_archive.h"
+#include "scanner/unpack.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,194 +17,70 @@
 #define BLOCK ((size_t)256 << 10)
 #define CACHE_MOST ((size_t)16 << 20)
 
-const struct audit_limits audit_default_limits = {
-    .member = (uint64_t)8 << 30, .total = (uint64_t)64 << 30, .ratio = 1000, .members = 2000000, .depth = 4};
-
-/* One archive of the file system, with all that are in it. */
-struct unpacking {
-  const struct audit_context *context;
-  struct audit_list *list;
-  const char *path;
-  uint64_t size; /* of the file */
-  uint64_t total, members;
-  unsigned layer; /* of an image, that is at work; AUDIT_NO_LAYER: none */
-  bool stopped;   /* a limit was reached */
-};
-
-/* One of them. */
+/* An archive: that of the file, or one in it. */
 struct nesting {
   struct archive *archive;
   const char *prefix; /* of its members' labels: "" or "inner.whl!" */
   const char *unit;   /* of a static archive */
   unsigned depth;
-  bool filtered; /* skipping a member costs its whole size */
-  bool kept;     /* the names of its members are a file system: no archive in an archive, but a layer */
-  bool image;    /* its members are layers and documents */
+  bool packed; /* skipping a member costs its whole size */
+  bool kept;   /* the names of its members are a file system: no archive in an archive, but a layer */
+  bool image;  /* its members are layers and documents */
 };
-
-static void fault(struct unpacking *run, const char *member, const char *format, const char *what) {
-  struct audit_object *object = audit_add(run->list, run->path, member);
-  object->layer = run->layer;
-  audit_fault(run->list, object, format, what);
-}
-
-static void damaged(struct unpacking *run, const char *label, struct archive *archive) {
-  const char *why = archive_error_string(archive);
-  fault(run, label, "truncated or damaged: %s", why ? why : "unknown reason");
-}
-
-static bool stop(struct unpacking *run, const char *limit, uint64_t value) {
-  if (!run->stopped) {
-    char *text = scan_format("%s of %llu", limit, (unsigned long long)value);
-    fault(run, NULL, "the rest of the archive is not analysed: it exceeds the limit %s; see --limit", text);
-    free(text);
-  }
-  run->stopped = true;
-  return false;
-}
-
-/* Counts bytes that were unpacked. */
-static bool spend(struct unpacking *run, uint64_t bytes) {
-  const struct audit_limits *limits = &run->context->limits;
-  run->total += bytes;
-  if (run->stopped)
-    return false;
-  if (run->total > limits->total)
-    return stop(run, "total", limits->total);
-  if (run->total > AUDIT_RATIO_FROM && run->total / limits->ratio > run->size)
-    return stop(run, "ratio", limits->ratio);
-  return true;
-}
-
-/* A member that is being read: its first bytes decide whether it is copied. */
-struct member {
-  struct archive *archive;
-  char *label; /* with the prefix */
-  const void *block;
-  size_t size;
-  int64_t offset; /* of the block */
-  int status;     /* of libarchive */
-  uint8_t head[AUDIT_HEAD];
-  const uint8_t *rest; /* what first_block did not take of a block */
-  size_t rest_size;
-  int64_t rest_offset;
-  bool ended;   /* first_block saw the end */
-  bool damaged; /* libarchive warned: a checksum or size that it finds wrong at the end */
-};
-
-static bool next_block(struct member *member) {
-  if (member->rest_size) {
-    member->block = member->rest;
-    member->size = member->rest_size;
-    member->offset = member->rest_offset;
-    member->rest_size = 0;
-    return true;
-  }
-  if (member->ended)
-    return false;
-  do
-    member->status = archive_read_data_block(member->archive, &member->block, &member->size, &member->offset);
-  while (member->status == ARCHIVE_RETRY);
-  if (member->size == 0)
-    member->block = "";
-  member->damaged |= member->status == ARCHIVE_WARN;
-  return member->status == ARCHIVE_OK || member->status == ARCHIVE_WARN;
-}
-
-/* A block can be as short as a byte; the first one is to show what the member is. */
-static bool first_block(struct member *member) {
-  if (!next_block(member))
-    return false;
-  size_t filled = 0;
-  if (member->size >= AUDIT_HEAD || member->offset != 0)
-    return true;
-  do {
-    size_t room = AUDIT_HEAD - filled, taken = member->offset != (int64_t)filled ? 0 : member->size;
-    taken = taken < room ? taken : room;
-    memcpy(member->head + filled, member->block, taken);
-    filled += taken;
-    if (taken < member->size) {
-      member->rest = (const uint8_t *)member->block + taken;
-      member->rest_size = member->size - taken;
-      member->rest_offset = member->offset + (int64_t)taken;
-      break;
-    }
-    member->ended = filled < AUDIT_HEAD && !next_block(member);
-  } while (filled < AUDIT_HEAD && !member->ended);
-  member->block = member->head;
-  member->size = filled;
-  member->offset = 0;
-  return true;
-}
-
-/* The whole member in a file without a name; -1 after a fault. */
-static int copy_out(struct unpacking *run, struct member *member, uint64_t *size) {
-  int fd = file_temporary();
-  if (fd < 0) {
-    fault(run, member->label, "no file for it in the temporary folder: %s", strerror(errno));
-    return -1;
-  }
-  *size = 0;
-  bool good = true;
-  do {
-    uint64_t end = (uint64_t)member->offset + member->size;
-    if (member->offset < 0 || end > run->context->limits.member) {
-      char *text = scan_format("member of %llu", (unsigned long long)run->context->limits.member);
-      fault(run, member->label, "it exceeds the limit %s; see --limit", text);
-      free(text);
-      good = false;
-    } else if (!spend(run, end > *size ? end - *size : member->size)) {
-      good = false;
-    } else {
-      for (size_t done = 0; good && done < member->size;) {
-        ssize_t wrote =
-            pwrite(fd, (const char *)member->block + done, member->size - done, (off_t)member->offset + (off_t)done);
-        if (wrote < 0 && errno != EINTR) {
-          fault(run, member->label, "the temporary folder: %s", strerror(errno));
-          good = false;
-        }
-        done += wrote > 0 ? (size_t)wrote : 0;
-      }
-      *size = end > *size ? end : *size;
-    }
-  } while (good && next_block(member));
-  if (good && (member->status != ARCHIVE_EOF || member->damaged)) {
-    damaged(run, member->label, member->archive);
-    good = false;
-  }
-  if (good)
-    return fd;
-  close(fd);
-  return -1;
-}
 
 /* Where an archive comes from: a file, or a member of another archive as it is unpacked. */
 struct source {
   struct unpacking *run;
   int fd; /* -1: the member */
   struct member *member;
-  int64_t expected; /* offset of the next block */
-  bool failed;      /* the reader was told that the member is damaged */
+  struct unpack *packed; /* NULL: it is not packed */
+  int64_t expected;      /* offset of the member's next block */
+  bool failed;           /* the reader was told that the member is damaged */
+  const char *why;
 };
 
-static la_ssize_t pull(struct archive *archive, void *user, const void **buffer) {
+/* The bytes of the member. */
+static ssize_t next_bytes(void *user, const void **bytes) {
   struct source *source = user;
   struct member *member = source->member;
-  if (source->expected > 0 && !next_block(member)) {
+  if (source->expected > 0 && !member_next(member)) {
     if (member->status == ARCHIVE_EOF && !member->damaged)
       return 0;
     const char *why = archive_error_string(member->archive);
-    archive_set_error(archive, EIO, "%s", why ? why : "the archive around it is damaged");
+    source->why = why ? why : "the archive around it is damaged";
     source->failed = true;
     return -1;
   }
-  if (member->offset != source->expected || !spend(source->run, member->size)) {
-    archive_set_error(archive, EIO, "the archive around it ends or has a hole");
+  if (member->offset != source->expected || !member_spend(source->run, member->size)) {
+    source->why = "the archive around it ends or has a hole";
     return -1;
   }
   source->expected += (int64_t)member->size;
-  *buffer = member->block;
-  return (la_ssize_t)member->size;
+  *bytes = member->block;
+  return (ssize_t)member->size;
+}
+
+static const char *source_error(const struct source *source) {
+  return source->why ? source->why : source->packed ? unpack_error(source->packed) : "unknown reason";
+}
+
+static la_ssize_t pull(struct archive *archive, void *user, const void **bytes) {
+  struct source *source = user;
+  ssize_t got = source->packed ? unpack_next(source->packed, bytes) : next_bytes(source, bytes);
+  if (got < 0)
+    archive_set_error(archive, EIO, "%s", source_error(source));
+  return got;
+}
+
+/* What is behind the archive in a packed stream is no more than zeros, but the stream's checksum comes after it. */
+static void drain(struct source *source, const char *label) {
+  const void *bytes;
+  ssize_t got = 0;
+  while (!source->run->stopped && (got = unpack_next(source->packed, &bytes)) > 0 &&
+         member_spend(source->run, (uint64_t)got))
+    ;
+  if (got < 0)
+    member_fault(source->run, label, "truncated or damaged: %s", source_error(source));
 }
 
 static void read_archive(struct source *source, const struct nesting *outer, const char *prefix, const char *unit,
@@ -213,7 +88,7 @@ static void read_archive(struct source *source, const struct nesting *outer, con
 
 static void read_elf(struct unpacking *run, const struct nesting *level, struct member *member) {
   uint64_t size;
-  int fd = copy_out(run, member, &size);
+  int fd = member_copy(run, member, &size);
   if (fd < 0)
     return;
   struct audit_object *object = audit_add(run->list, run->path, member->label);
@@ -234,16 +109,16 @@ static void read_inner(struct unpacking *run, const struct nesting *level, struc
   bool unsure = kind != AUDIT_AR && kind != AUDIT_ARCHIVE;
   if (level->depth + 1 >= run->context->limits.depth) {
     char *text = scan_format("depth of %llu", (unsigned long long)run->context->limits.depth);
-    fault(run, member->label, "it exceeds the limit %s; see --limit", text);
+    member_fault(run, member->label, "it exceeds the limit %s; see --limit", text);
     free(text);
     return;
   }
   if (((member->size > 1 && memcmp(member->block, "PK", 2) == 0) || unsure) &&
-      (source.fd = copy_out(run, member, &size)) < 0)
+      (source.fd = member_copy(run, member, &size)) < 0)
     return;
   if (unsure && !audit_ends_as_zip(source.fd, size, true)) {
     if (kind == AUDIT_BROKEN)
-      fault(run, member->label, "%s", why);
+      member_fault(run, member->label, "%s", why);
     close(source.fd);
     return;
   }
@@ -256,10 +131,10 @@ static void read_inner(struct unpacking *run, const struct nesting *level, struc
     return;
   }
   /* An archive may end before its file does, and the checksum is behind that. */
-  while (!run->stopped && !source.failed && next_block(member) && spend(run, member->size))
+  while (!run->stopped && !source.failed && member_next(member) && member_spend(run, member->size))
     ;
   if (member->damaged && !source.failed)
-    damaged(run, member->label, member->archive);
+    member_damaged(run, member->label, member->archive);
 }
 
 /* A member of an image itself: a layer, or a document that says which layers there are. */
@@ -275,7 +150,7 @@ static void read_image_member(struct unpacking *run, const struct nesting *level
         break;
       memcpy(bytes + filled, member->block, member->size);
       filled += member->size;
-    } while (spend(run, member->size) && next_block(member));
+    } while (member_spend(run, member->size) && member_next(member));
     audit_image_document(run->list->image, member->label, bytes, filled);
   } else if (audit_kind_of(member->label, member->block, member->size, false, &why) == AUDIT_ARCHIVE) {
     struct source source = {.run = run, .fd = -1, .member = member};
@@ -296,7 +171,7 @@ static void read_cache(struct unpacking *run, struct member *member) {
     bytes = scan_alloc(bytes, size + member->size);
     memcpy(bytes + size, member->block, member->size);
     size += member->size;
-  } while (spend(run, member->size) && next_block(member));
+  } while (member_spend(run, member->size) && member_next(member));
   if (run->layer != AUDIT_NO_LAYER) {
     audit_image_cache(list->image, run->layer, bytes, size);
     return;
@@ -313,10 +188,10 @@ static void read_member(struct unpacking *run, const struct nesting *level, stru
   uint64_t size = sized && archive_entry_size(entry) > 0 ? (uint64_t)archive_entry_size(entry) : 0;
   if (sized && size == 0 && !audit_kind_of(member->label, NULL, 0, true, &why))
     return;
-  bool got = first_block(member);
+  bool got = member_first(member);
   if (!got && member->status != ARCHIVE_EOF) {
     const char *reason = archive_error_string(level->archive);
-    fault(run, member->label, "it cannot be unpacked: %s", reason ? reason : "unknown reason");
+    member_fault(run, member->label, "it cannot be unpacked: %s", reason ? reason : "unknown reason");
     return;
   }
   if (level->image) {
@@ -332,13 +207,13 @@ static void read_member(struct unpacking *run, const struct nesting *level, stru
     read_inner(run, level, member, kind, why);
   else if (kind == AUDIT_BROKEN ||
            (got && level->unit && member->size > 3 && memcmp(member->block, "BC\xc0\xde", 4) == 0))
-    fault(run, member->label, "%s", kind == AUDIT_BROKEN ? why : "LLVM bitcode; only machine code is read");
+    member_fault(run, member->label, "%s", kind == AUDIT_BROKEN ? why : "LLVM bitcode; only machine code is read");
   else if (got && level->kept && strcmp(member->label, "etc/ld.so.cache") == 0)
     read_cache(run, member);
-  else if (level->filtered && sized)
-    spend(run, size); /* libarchive unpacks what it skips */
+  else if (level->packed && sized)
+    member_spend(run, size);
   else if (!sized)
-    while (spend(run, got ? member->size : 0) && next_block(member))
+    while (member_spend(run, got ? member->size : 0) && member_next(member))
       ;
 }
 
@@ -380,32 +255,41 @@ static bool is_static(const struct archive *archive) {
   return (archive_format((struct archive *)archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_AR;
 }
 
+static struct archive *new_reader(void) {
+  struct archive *archive = archive_read_new();
+  if (!archive)
+    scan_out_of_memory();
+  archive_read_support_format_zip(archive);
+  archive_read_support_format_tar(archive);
+  archive_read_support_format_ar(archive);
+  archive_read_support_format_empty(archive);
+  return archive;
+}
+
+/* libarchive gets a file that is not packed itself: a zip file is read by its directory. */
+static int open_reader(struct source *source, struct archive *archive) {
+  source->packed = source->fd >= 0 ? unpack_file(source->fd)
+                                   : unpack_stream(source->member->block, source->member->size, next_bytes, source);
+  if (source->fd >= 0 && !source->packed)
+    return archive_read_open_fd(archive, source->fd, BLOCK);
+  return archive_read_open(archive, source, NULL, pull, NULL);
+}
+
 static void read_archive(struct source *source, const struct nesting *outer, const char *prefix, const char *unit,
                          const char *label) {
   struct unpacking *run = source->run;
-  struct nesting level = {.archive = archive_read_new(),
+  struct nesting level = {.archive = new_reader(),
                           .prefix = prefix,
                           .unit = unit,
                           .depth = outer ? outer->depth + 1 : 0,
                           .kept = !outer || outer->image};
   struct archive_entry *entry;
-  if (!level.archive)
-    scan_out_of_memory();
-  archive_read_support_format_zip(level.archive);
-  archive_read_support_format_tar(level.archive);
-  archive_read_support_format_ar(level.archive);
-  archive_read_support_format_empty(level.archive);
-  archive_read_support_filter_gzip(level.archive);
-  archive_read_support_filter_bzip2(level.archive);
-  archive_read_support_filter_xz(level.archive);
-  archive_read_support_filter_zstd(level.archive);
-  int status = source->fd >= 0 ? archive_read_open_fd(level.archive, source->fd, BLOCK)
-                               : archive_read_open(level.archive, source, NULL, pull, NULL);
+  int status = open_reader(source, level.archive);
+  level.packed = source->packed != NULL;
   for (bool first = true; status >= ARCHIVE_WARN && !run->stopped; first = false) {
     status = archive_read_next_header(level.archive, &entry);
     if (status == ARCHIVE_EOF || status < ARCHIVE_WARN)
       break;
-    level.filtered = archive_filter_count(level.archive) > 1;
     if (!is_static(level.archive))
       level.unit = NULL;
     if (first && !outer && !level.unit && audit_image_begins(plain_path(name_of(entry)))) {
@@ -413,13 +297,17 @@ static void read_archive(struct source *source, const struct nesting *outer, con
       run->list->image = audit_image_start();
     }
     if (++run->members > run->context->limits.members)
-      stop(run, "members", run->context->limits.members);
+      member_stop(run, "members", run->context->limits.members);
     else
       read_entry(run, &level, entry);
   }
   if (status != ARCHIVE_EOF && status < ARCHIVE_WARN && !run->stopped)
-    damaged(run, label, level.archive);
+    member_damaged(run, label, level.archive);
+  else if (source->packed)
+    drain(source, label);
   archive_read_free(level.archive);
+  if (source->packed)
+    unpack_close(source->packed);
 }
 
 void audit_archive(const struct audit_context *context, struct audit_list *list, int fd, const char *path,
@@ -442,7 +330,7 @@ static void read_image_file(struct unpacking *run, const char *full, const char 
   ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
   run->size += size;
   if (got < 0) {
-    fault(run, label, "%s", strerror(errno));
+    member_fault(run, label, "%s", strerror(errno));
   } else if (got && (*head == '{' || *head == '[') && size <= AUDIT_DOCUMENT_MOST) {
     uint8_t *bytes = scan_alloc(NULL, size ? size : 1);
     got = pread(fd, bytes, size, 0);
@@ -480,7 +368,7 @@ void audit_image_folder(const struct audit_context *context, struct audit_list *
     else if (entry->fts_info == FTS_F)
       read_image_file(&run, entry->fts_accpath, label, (uint64_t)entry->fts_statp->st_size);
     else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-      fault(&run, label, "%s", strerror(entry->fts_errno));
+      member_fault(&run, label, "%s", strerror(entry->fts_errno));
   }
   if (walk)
     fts_close(walk);

@@ -3,6 +3,7 @@
 #include "scanner/audit.h"
 #include "scanner/file.h"
 #include "scanner/surface.h"
+#include "scanner/unpack.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -239,16 +240,34 @@ static void read_member(struct unpacking *run, struct archive_entry *entry) {
   free(run->path);
 }
 
+static la_ssize_t pull(struct archive *archive, void *user, const void **bytes) {
+  struct unpack *packed = user;
+  ssize_t got = unpack_next(packed, bytes);
+  if (got < 0)
+    archive_set_error(archive, EIO, "%s", unpack_error(packed));
+  return got;
+}
+
+/* The stream's checksum comes behind what the archive has. */
+static void drain(struct unpacking *run, struct unpack *packed, const char *path) {
+  const void *bytes;
+  ssize_t got;
+  while ((got = unpack_next(packed, &bytes)) > 0 && run->total + (uint64_t)got <= audit_default_limits.total)
+    run->total += (uint64_t)got;
+  if (got < 0)
+    surface_fault(run->surface, "%s: truncated or damaged: %s", path, unpack_error(packed));
+}
+
 static bool read_archive(struct surface *surface, const char *path, uint64_t size, char *message, size_t message_size) {
   struct unpacking run = {.surface = surface, .archive = archive_read_new(), .size = size};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), error = errno;
+  struct unpack *packed = fd < 0 ? NULL : unpack_file(fd);
   if (!run.archive)
     scan_out_of_memory();
   archive_read_support_format_zip(run.archive);
   archive_read_support_format_tar(run.archive);
-  archive_read_support_filter_gzip(run.archive);
-  archive_read_support_filter_bzip2(run.archive);
-  archive_read_support_filter_xz(run.archive);
-  bool good = archive_read_open_filename(run.archive, path, BLOCK) == ARCHIVE_OK;
+  bool good = fd >= 0 && (packed ? archive_read_open(run.archive, packed, NULL, pull, NULL)
+                                 : archive_read_open_fd(run.archive, fd, BLOCK)) == ARCHIVE_OK;
   struct archive_entry *entry;
   int status = good ? ARCHIVE_OK : ARCHIVE_FATAL;
   for (uint64_t members = 0; good && !run.stopped; members++) {
@@ -263,8 +282,10 @@ static bool read_archive(struct surface *surface, const char *path, uint64_t siz
     }
     read_member(&run, entry);
   }
-  const char *why = archive_error_string(run.archive);
+  const char *why = fd < 0 ? strerror(error) : archive_error_string(run.archive);
   why = why ? why : "unknown reason";
+  if (packed && status == ARCHIVE_EOF && !run.stopped)
+    drain(&run, packed, path);
   if (status == ARCHIVE_FATAL && (!good || run.total == 0)) {
     snprintf(message, message_size, "%s: neither a folder nor a wheel, zip or tar file: %s", path, why);
     good = false;
@@ -272,6 +293,10 @@ static bool read_archive(struct surface *surface, const char *path, uint64_t siz
     surface_fault(surface, "%s: truncated or damaged: %s", path, why);
   }
   archive_read_free(run.archive);
+  if (packed)
+    unpack_close(packed);
+  if (fd >= 0)
+    close(fd);
   return good;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """sgl-migrate audit: what is read and how, libraries, verdicts, forms; archives, images, processes; files that lie."""
-import gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
+import bz2, gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
 from elf_files import HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
 from tool import Tree, contains, equal, main, run
 from suite import Skip
@@ -165,6 +165,35 @@ def test_wrong_checksum():
         equal((bad, done.returncode), (["a.whl", "b.zip", "c.zip", "d.whl", "e.whl"], 5))
         contains(done.err, "a.whl!_C.so: not analysed: truncated or damaged: ")
         equal(tree.run("audit", *ARGS, "a.whl").returncode, 4)
+
+
+def test_packed_streams_are_checked_to_their_end():
+    """The checksum of a packed tar file stands behind all that a tar reader looks at."""
+    zstd = lambda data: subprocess.run(["zstd", "-qc", "--check"], input=data, capture_output=True, check=True).stdout
+    tar = tarred({"_C.so": user(), "x": os.urandom(50000)})
+    flip = lambda data, at: data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
+    stored, gz = gzip.compress(tar, 0), gzip.compress(tar)
+    good = {"a.tar.gz": gz, "b.tar.gz": gzip.compress(tar[:3000]) + gzip.compress(tar[3000:]), "c.tar.gz": gz + bytes(512), "d.tar.gz": gz + b"something else",
+            "e.tar.xz": lzma.compress(tar), "f.tar.bz2": bz2.compress(tar), "g.tar.zst": zstd(tar)}
+    bad = {"a.tar.gz": flip(stored, stored.index(user()[:200]) + len(user()) - 40), "b.tar.gz": flip(gz, -6), "c.tar.gz": flip(gz, -2), "d.tar.gz": gz[:-8], "e.tar.gz": gz[:-3],
+           "f.tar.gz": gz[:len(gz) // 2], "g.tar.gz": gzip.compress(tar[:3000]) + flip(gzip.compress(tar[3000:]), -6), "h.tar.xz": lzma.compress(tar)[:-4], "i.tar.xz": flip(lzma.compress(tar), -30),
+           "j.tar.bz2": bz2.compress(tar)[:-4], "k.tar.bz2": flip(bz2.compress(tar), -3), "l.tar.zst": zstd(tar)[:-3], "m.tar.zst": flip(zstd(tar), -2)}
+    with Tree({**{f"good/{n}": d for n, d in good.items()}, **{f"bad/{n}": d for n, d in bad.items()}}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", "good")
+        equal((done.out, done.returncode), ("".join(f"{name}\t{ROW}" for name in good), 1))
+        done = tree.run("audit", *ARGS, "--format", "tsv", "bad")
+        equal([line.split("\t")[0] for line in done.out.splitlines() if line.endswith("not-analysed")], list(bad))
+        equal(done.returncode & 4, 4)
+        for why in ("b.tar.gz: not analysed: truncated or damaged: incorrect data check\n", "c.tar.gz: not analysed: truncated or damaged: incorrect length check\n",
+                    "e.tar.gz: not analysed: truncated or damaged: truncated gzip data\n"):
+            contains(done.err, why)
+        # the same as members of other archives, and as layers
+        tree.put("outer.zip", zipped({f"good/{n}": d for n, d in good.items()} | {f"bad/{n}": d for n, d in bad.items()}))
+        faults = {f["member"].split("!")[0] for f in facts(tree, "outer.zip")["files"] if f["fault"]}
+        equal(sorted(faults), [f"bad/{name}" for name in bad])
+        for name, data in (("good.tar", gz), ("bad.tar", flip(gz, -6))):
+            tree.put(name, tarred({"blobs/sha256/" + "a" * 64: data, "manifest.json": json.dumps([{"Layers": ["blobs/sha256/" + "a" * 64]}]).encode()}))
+            equal((name, tree.run("audit", *ARGS, name).returncode & 4), (name, 0 if name == "good.tar" else 4))
 
 
 # --- images and roots -------------------------------------------------------------------------------------------------

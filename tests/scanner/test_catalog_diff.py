@@ -363,6 +363,23 @@ def test_what_cannot_be_read():
         equal(tree.diff(sides=("cut.whl", "old")).returncode & 12 > 0, True)
 
 
+def test_packed_source_package():
+    """The checksum of gzip stands behind the tar file."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, text in (("acme/__init__.py", b""), ("acme/version.py", b'__version__ = "1.0"\n'), ("acme/m.py", b"def f(a): pass\n")):
+            one = tarfile.TarInfo("acme-1.0/" + name)
+            one.size = len(text)
+            archive.addfile(one, io.BytesIO(text))
+    good = out.getvalue()
+    with Releases({}, {"m.py": "def f(a): pass\n"}) as tree:
+        for name, data, says in (("good", good, ""), ("crc", good[:-6] + b"none" + good[-2:], "incorrect "), ("cut", good[:-5], "truncated gzip data\n")):
+            tree.put(f"{name}.tar.gz", data)
+            done = tree.diff(sides=(f"{name}.tar.gz", "new"))
+            equal((name, done.returncode & 12 > 0), (name, says != ""))
+            contains(done.err, says)
+
+
 def test_hostile():
     with Releases({}, {}) as tree:
         # Two uses of the type before, forty times: 2^40 bytes of text.

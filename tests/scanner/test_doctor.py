@@ -666,6 +666,37 @@ def test_b69_gpu():
         contains(text, "dsv3_router_gemm (sm_80)")
 
 
+FAST_CLOCK = r"""
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  long status = syscall(SYS_clock_gettime, clock, now);
+  if (clock == CLOCK_MONOTONIC)
+    now->tv_sec = now->tv_sec * 100 + now->tv_nsec / 10000000;
+  return (int)status;
+}
+"""
+
+
+def test_import_that_never_ends():
+    """The doctor's clock runs a hundred times as fast: 120 seconds are over soon."""
+    for kernel in ("import time\nwhile True: time.sleep(300)\n", "import os\nwhile True: os.write(2, b'still at it\\n' * 1000)\n",
+                   "import signal, time\nfor s in range(1, 32):\n    if s not in (9, 19): signal.signal(s, signal.SIG_IGN)\nwhile True: time.sleep(300)\n"):
+        with Environment() as env:
+            env.good()
+            interpreter(env, kernel=kernel)
+            python, pid = env.prefix / "bin/python3", env.prefix / "pid"
+            python.write_text(python.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nunset LD_PRELOAD\necho $$ >'{pid}'\n"))
+            (env.prefix / "clock.c").write_text(FAST_CLOCK)
+            subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", "clock.so", "clock.c"], cwd=env.prefix, check=True)
+            start = time.monotonic()
+            facts = env.facts("--import", LD_PRELOAD=str(env.prefix / "clock.so"))
+            equal(time.monotonic() - start < 60, True)
+            contains(facts["import-died"][0][1], f"the import in {python} was not done after 120 seconds: ")
+            equal(os.path.exists(f"/proc/{pid.read_text().strip()}"), False)
+
+
 def test_import_ends_what_it_started():
     with Environment() as env:
         env.good()

@@ -159,6 +159,8 @@ def test_the_first_cause_is_told_and_not_what_follows_from_it():
     have = faults(critical + numa + last)
     equal(len(have), 1)
     contains(have[0][0], "libnuma.so.1")
+    for text in ("could not load any common_ops: libnuma.so.1: cannot open shared object file", "Could not load any common_ops library! libnuma.so.1: cannot open shared object file: No such file"):
+        equal([cause.split()[0] for cause, _ in faults(text)], ["libnuma.so.1"])
     have = explained(critical + f"- ImportError: /x/common_ops.abi3.so: undefined symbol: {MANGLED}\n" + last)
     equal(("compiled part" in have, "compiled against an older kernel" in have), (False, True))
     equal(len(faults(critical + last)), 1)
