@@ -1,9 +1,9 @@
 /* What is known of the files of a root, and when it still holds.
  *
- * A file without a name of the catalog is not read again while its size, times and inode are the same; one that was
- * changed within two seconds of a scan is read by the next, since a change after that may have left the same times.
- * All others are read: their results go by content, and hold only for the same program, libclang, options and world,
- * which is what a front knows from other files. The world of Python is the list of paths and the exports of all
+ * A file is not read again while its size, times and inode are the same, but when its bytes are wanted: to analyse it,
+ * or to show its findings; one that was changed within two seconds of a scan is read by the next, since a change after
+ * that may have left the same times. Results go by content, and hold only for the same program, libclang, options and
+ * world, which is what a front knows from other files. The world of Python is the list of paths and the exports of all
  * modules, and which modules sglang has if the tree is sglang itself; that of C++ the content of all C++ files, and no
  * compile database; that of texts the list of paths. Results that depend on the date (ignore comments) are not kept. */
 #include "scanner/cache.h"
@@ -28,7 +28,8 @@
 struct known_result {
   const char *path; /* NULL: none */
   uint64_t hash;
-  uint8_t language, coverage;
+  uint8_t language, coverage, seen;
+  struct file_id id; /* all 0: not sure */
   const char *reason;
   uint32_t findings, exports; /* where they start in the bytes */
   bool exported;
@@ -153,7 +154,7 @@ static bool parse(struct cache *cache) {
   cache->options = get_text(r);
   for (unsigned i = 0; i <= LANGUAGE_TEXT; i++)
     cache->worlds[i] = get(r, 8);
-  cache->results_count = get_count(r, 28);
+  cache->results_count = get_count(r, 69);
   cache->results = scan_alloc(NULL, cache->results_count * sizeof *cache->results);
   for (uint32_t i = 0; i < cache->results_count && !r->bad; i++) {
     struct known_result *result = &cache->results[i];
@@ -162,12 +163,15 @@ static bool parse(struct cache *cache) {
     result->language = (uint8_t)get(r, 1);
     result->coverage = (uint8_t)get(r, 1);
     result->exported = get(r, 1) != 0;
+    result->seen = (uint8_t)get(r, 1);
+    result->id = get_id(r);
     result->reason = get_text(r);
     result->findings = (uint32_t)r->at;
     skip_findings(r);
     result->exports = (uint32_t)r->at;
     skip_exports(r);
-    r->bad = r->bad || result->coverage > COVERAGE_NONE || (i && strcmp(result[-1].path, result->path) >= 0);
+    r->bad = r->bad || result->coverage > COVERAGE_NONE || result->language > LANGUAGE_TEXT || !result->seen ||
+             (i && strcmp(result[-1].path, result->path) >= 0);
   }
   return !r->bad && r->at == r->size;
 }
@@ -219,14 +223,14 @@ static const struct known_file *find_file(const struct cache *cache, const char 
   return NULL;
 }
 
-static const struct known_result *find_result(const struct cache *cache, const struct source_file *file) {
+/* Of a file with this path, whatever its content. */
+static const struct known_result *find_any_result(const struct cache *cache, const char *path) {
   size_t low = 0, high = cache->results_count;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    const struct known_result *result = &cache->results[middle];
-    int order = strcmp(file->path, result->path);
+    int order = strcmp(path, cache->results[middle].path);
     if (order == 0)
-      return result->hash == file->hash && result->language == (uint8_t)file->language ? result : NULL;
+      return &cache->results[middle];
     if (order < 0)
       high = middle;
     else
@@ -235,29 +239,38 @@ static const struct known_result *find_result(const struct cache *cache, const s
   return NULL;
 }
 
+static const struct known_result *find_result(const struct cache *cache, const struct source_file *file) {
+  const struct known_result *result = find_any_result(cache, file->path);
+  return result && result->hash == file->hash && result->language == (uint8_t)file->language ? result : NULL;
+}
+
 bool cache_known(const struct cache *cache, struct source_file *file) {
   struct stat status;
   const struct known_file *known = find_file(cache, file->path);
-  if (!known || lstat(file->full_path, &status) != 0 || !S_ISREG(status.st_mode))
+  const struct known_result *result = known ? NULL : find_any_result(cache, file->path);
+  if ((!known && !result) || lstat(file->full_path, &status) != 0 || !S_ISREG(status.st_mode))
     return false;
   struct file_id id = file_id_of(&status);
-  if (!same_id(&id, &known->id))
+  if (!same_id(&id, known ? &known->id : &result->id))
     return false;
   file->id = id;
-  file->language = (enum language)known->language;
-  file->hash = known->hash;
+  file->language = (enum language)(known ? known->language : result->language);
+  file->hash = known ? known->hash : result->hash;
+  file->seen = known ? 0 : result->seen;
+  file->hit = result != NULL;
   return true;
 }
 
 /* --- exports ------------------------------------------------------------------------------------------------------ */
 
-bool cache_exports(const struct cache *cache, const struct source_file *file,
+bool cache_exports(const struct cache *cache, const struct source_file *file, bool *exported,
                    void (*found)(void *user, const struct py_export *export), void *user) {
   const struct known_result *known =
       cache->options && cache->options_now && strcmp(cache->options, cache->options_now) == 0 ? find_result(cache, file)
                                                                                               : NULL;
-  if (!known || !known->exported)
+  if (!known)
     return false;
+  *exported = known->exported;
   struct reader reader = {.bytes = cache->bytes, .size = cache->size, .at = known->exports};
   for (uint64_t count = get(&reader, 4); count > 0; count--) {
     struct py_export export = {0};
@@ -351,8 +364,7 @@ static void restore_all(const struct cache *cache, struct scan *scan, const bool
     return;
   for (size_t i = 0; i < scan->files_count; i++) {
     struct source_file *file = &scan->files[i];
-    const struct known_result *known =
-        file->hit && file->bytes && holds[file->language] ? find_result(cache, file) : NULL;
+    const struct known_result *known = file->hit && holds[file->language] ? find_result(cache, file) : NULL;
     if (known)
       restore(cache, scan, known, file);
   }
@@ -431,13 +443,21 @@ static void put_export(void *user, const struct source_file *file, const struct 
   exports->count++;
 }
 
-static void put_result(struct writer *writer, const struct scan *scan, const struct source_file *file) {
+static bool sure_id(const struct cache *cache, const struct source_file *file) {
+  int64_t newest = file->id.mtime > file->id.ctime ? file->id.mtime : file->id.ctime;
+  return newest != 0 && newest < cache->started - UNSURE_NS;
+}
+
+static void put_result(struct writer *writer, const struct cache *cache, const struct scan *scan,
+                       const struct source_file *file) {
   const struct result *result = &file->result;
   put_text(writer, file->path);
   put_number(writer, file->hash, 8);
   put_number(writer, file->language, 1);
   put_number(writer, result->coverage, 1);
   put_number(writer, file->exported, 1);
+  put_number(writer, file->seen, 1);
+  put_id(writer, sure_id(cache, file) ? &file->id : &(struct file_id){0});
   put_text(writer, result->coverage_reason ? result->coverage_reason : "");
   put_number(writer, result->findings_count, 4);
   for (size_t i = 0; i < result->findings_count; i++) {
@@ -459,12 +479,12 @@ static void put_result(struct writer *writer, const struct scan *scan, const str
 }
 
 static bool sure(const struct cache *cache, const struct source_file *file) {
-  int64_t newest = file->id.mtime > file->id.ctime ? file->id.mtime : file->id.ctime;
-  return !file->hit && file->result.coverage != COVERAGE_NONE && newest != 0 && newest < cache->started - UNSURE_NS;
+  return !file->hit && file->result.coverage != COVERAGE_NONE && sure_id(cache, file);
 }
 
 static bool keeps(const struct source_file *file) {
-  return file->hit && file->bytes && file->result.ignores_count == 0 && file->result.coverage != COVERAGE_NONE;
+  return file->hit && (file->bytes || file->cached) && file->result.ignores_count == 0 &&
+         file->result.coverage != COVERAGE_NONE;
 }
 
 /* Nothing was read or analysed that an earlier scan had not. */
@@ -473,7 +493,8 @@ static bool nothing_new(const struct cache *cache, const struct scan *scan) {
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     if (keeps(file)) {
-      if (!file->cached)
+      const struct known_result *known = find_any_result(cache, file->path);
+      if (!file->cached || !known || (sure_id(cache, file) && !same_id(&known->id, &file->id)))
         return false;
       results++;
     }
@@ -517,7 +538,7 @@ void cache_save(struct cache *cache, struct scan *scan) {
   put_number(w, 0, 4);
   for (size_t i = 0; i < scan->files_count; i++)
     if (keeps(&scan->files[i])) {
-      put_result(w, scan, &scan->files[i]);
+      put_result(w, cache, scan, &scan->files[i]);
       count++;
     }
   patch(w, at, count);

@@ -11,13 +11,14 @@ struct py_export;
 struct cache *cache_open(const char *real_root);
 void cache_close(struct cache *cache);
 
-/* Is the file what it was, and had no hit? Then it need not be read: its language and hash are set. For all workers. */
+/* Is the file what it was? Then it need not be read: its language, hash, hit and seen are set. For all workers. */
 bool cache_known(const struct cache *cache, struct source_file *file);
 /* Hash of a file's content. */
 uint64_t cache_hash(const uint8_t *bytes, size_t size);
 
-/* The exports that were found in a file of this content; false when that is not known. */
-bool cache_exports(const struct cache *cache, const struct source_file *file,
+/* The exports that were found in a file of this content, and whether it was looked at for them; false when that is not
+ * known. */
+bool cache_exports(const struct cache *cache, const struct source_file *file, bool *exported,
                    void (*found)(void *user, const struct py_export *export), void *user);
 
 /* What the run is for. First of these. */

@@ -110,6 +110,25 @@ void load_bytes(struct source_file *file) {
   free(buffer.bytes);
 }
 
+bool load_known(struct source_file *file) {
+  if (file->bytes)
+    return true;
+  if (file->result.coverage == COVERAGE_NONE)
+    return false;
+  struct result known = file->result;
+  file->result = (struct result){0};
+  load_bytes(file);
+  if (file->bytes && cache_hash(file->bytes, file->size) == file->hash) {
+    file->result = known;
+    return true;
+  }
+  load_drop(file);
+  result_free(&known);
+  if (file->result.coverage == COVERAGE_FULL)
+    result_coverage(&file->result, COVERAGE_NONE, "cannot be read: it changed while the tree was read");
+  return false;
+}
+
 void load_facts(struct source_file *file) {
   struct buffer buffer = {0};
   ssize_t size = file->bytes ? (ssize_t)file->size : read_file(file, &buffer);

@@ -2,6 +2,7 @@
  * which name, so that an alias can be followed one step across files (case contract, Python rule 4). */
 #include "scanner/cache.h"
 #include "scanner/crew.h"
+#include "scanner/load.h"
 #include "scanner/prefilter.h"
 #include "scanner/python_front.h"
 
@@ -314,10 +315,10 @@ static void collect(void *user, unsigned worker, size_t number) {
   struct python_index *index = scan->python_index;
   struct source_file *file = &scan->files[index->owners[number]];
   struct taker taker = {&index->found[worker], (uint32_t)index->owners[number]};
-  if (!may_export(index, file))
+  if (scan->cache && cache_exports(scan->cache, file, &file->exported, take, &taker))
     return;
-  file->exported = true;
-  if (!scan->cache || !cache_exports(scan->cache, file, take, &taker))
+  file->exported = load_known(file) && may_export(index, file);
+  if (file->exported)
     collect_exports(scan, taker.found, taker.file);
 }
 
@@ -342,7 +343,7 @@ static void merge(void *user, unsigned worker, size_t number) {
 }
 
 static bool has_owner(const struct source_file *file) {
-  return (file->seen & SEEN_OWNER) && file->language == LANGUAGE_PYTHON && file->bytes;
+  return (file->seen & SEEN_OWNER) && file->language == LANGUAGE_PYTHON;
 }
 
 unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned threads) {

@@ -53,7 +53,7 @@ size_t *scan_largest_first(const struct scan *scan, bool (*wanted)(const struct 
   *count = 0;
   for (size_t i = 0; i < scan->files_count; i++)
     if (wanted(&scan->files[i]))
-      list[(*count)++] = (struct sized){scan->files[i].size, i};
+      list[(*count)++] = (struct sized){scan->files[i].bytes ? scan->files[i].size : scan->files[i].id.size, i};
   if (*count)
     qsort(list, *count, sizeof *list, compare_sized);
   size_t *numbers = scan_alloc(NULL, *count * sizeof *numbers);
@@ -179,7 +179,7 @@ static void analyse(void *user, unsigned worker, size_t number) {
   const struct list *list = user;
   struct source_file *file = &list->scan->files[list->files[number]];
   (void)worker;
-  if (!file->cached)
+  if (!file->cached && load_known(file))
     scan_analyse(list->scan, file, &file->result);
   atomic_fetch_add(list->done, 1);
 }
@@ -196,6 +196,21 @@ static bool is_cxx(const struct source_file *file) {
   return is_live(file) && file->language == LANGUAGE_CXX;
 }
 
+static void load(void *user, unsigned worker, size_t number) {
+  const struct list *list = user;
+  (void)worker;
+  load_known(&list->scan->files[list->files[number]]);
+}
+
+static bool is_unread_cxx(const struct source_file *file) {
+  return file->language == LANGUAGE_CXX && file->hit && !file->bytes;
+}
+
+/* The report shows the lines. */
+static bool is_unread(const struct source_file *file) {
+  return file->result.findings_count && !file->bytes;
+}
+
 static bool is_text(const struct source_file *file) {
   return is_live(file) && file->language == LANGUAGE_TEXT;
 }
@@ -204,6 +219,13 @@ static struct list list_of(struct scan *scan, bool (*wanted)(const struct source
   struct list list = {.scan = scan, .done = done};
   list.files = scan_largest_first(scan, wanted, &list.count);
   return list;
+}
+
+static void load_list(struct scan *scan, bool (*wanted)(const struct source_file *file), unsigned threads) {
+  struct list list = list_of(scan, wanted, NULL);
+  if (list.count)
+    crew_run(load, &list, list.count, threads);
+  free(list.files);
 }
 
 void scan_run(struct scan *scan, unsigned threads, bool progress) {
@@ -218,8 +240,11 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   bool has_cxx = false;
   for (size_t i = 0; i < scan->files_count && !has_cxx; i++)
     has_cxx = is_cxx(&scan->files[i]);
-  if (has_cxx) /* first, since its work is the longest that goes on in one worker */
+  if (has_cxx) {
+    load_list(scan, is_unread_cxx, threads);
+    /* First, since its work is the longest that goes on in one worker. */
     cxx_ready = cxx_index_plan(scan, crew);
+  }
   unsigned python_ready = python_index_plan(scan, crew, threads);
   if (scan->shards)
     take_files_of_shard(scan);
@@ -237,6 +262,7 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   free(text.files);
   free(python.files);
   free(cxx.files);
+  load_list(scan, is_unread, threads);
   if (scan->shards)
     take_notes_of_shard(scan);
   if (scan->cache)

@@ -103,8 +103,8 @@ struct file_id {
 struct stat;
 struct file_id file_id_of(const struct stat *status); /* load.c */
 
-/* bytes are kept for every file with a hit. Of other files bytes is NULL and size 0, but for those that the C++ front
- * wanted to see (cxx_index_load). */
+/* bytes are kept for every file with a hit, but one without a finding whose result an earlier scan has. Of other files
+ * bytes is NULL and size 0, but for those that the C++ front wanted to see (cxx_index_load). */
 struct source_file {
   char *path;      /* relative to the root given on the command line, '/' separated: what is reported; not owned */
   char *full_path; /* what is opened; `path` is its end */

@@ -141,6 +141,30 @@ def test_equal_size_and_time():
             equal(name + ":1" in tree.check(), name == "b.py")
 
 
+def test_not_read():
+    """Files with a hit that are not read, since nothing changed them, are when another option or another file asks for it."""
+    files = {"app/use.py": "from app.kernels import gone\ngone(1)\n", "app/__init__.py": "", "app/kernels.py": "from sgl_kernel import dsv3_router_gemm as gone\n",
+             "app/own.py": "def dsv3_router_gemm(x): pass\n", "app/lives.py": "from sgl_kernel import rmsnorm, awq_marlin_repack\n", "doc.md": "`sgl_kernel.dsv3_router_gemm`\n",
+             "src/a.cc": CALL, "src/b.cc": CALL.replace("RUN(o, a, a); ", ""), "src/config.h": "#define RUN(o, a, b)\n// dsv3_router_gemm\n"}
+    with Cached(files) as tree:
+        time.sleep(SETTLED)
+        first = tree.scan()
+        for args in (), ("--format", "json"), ("--kernel", "0.3.21", "--to", "jit"), ("--kernel", "0.4.10", "--to", "sglang@0.5.23"), ():
+            for _ in range(2):
+                tree.check(*args)
+        equal(tree.scan(), first)
+        tree.put("app/kernels.py", "gone = print  # sgl_kernel\n")
+        equal("app/use.py" in tree.check(), False)
+        tree.put("src/config.h", "#define RUN dsv3_router_gemm\n")
+        contains(tree.check(), "src/a.cc")
+        tree.put("src/config.h", "#define dsv3_router_gemm other\n")
+        tree.check()
+        tree.put("src/c.cc", CALL)
+        contains(tree.check(), "src/c.cc:4")
+        (tree.path / "app/use.py").unlink()
+        tree.check()
+
+
 def test_changed_at_once():
     """Edits in the same tick as the scan before."""
     with Cached() as tree:
