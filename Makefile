@@ -181,7 +181,7 @@ $(B)/lib/libsgl_kernel_jit.so: $(JIT_OBJS)
 $(B)/lib/libsgl_kernel_compat.so: $(SHIM_OBJS) $(B)/gen/compat_exports.map $(B)/lib/libsgl_kernel_jit.so
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -Wl,-soname,libsgl_kernel_compat.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) -Wl,-z,now,-z,relro,-z,nodelete \
-	  -Wl,--version-script=$(B)/gen/compat_exports.map -Wl,-rpath,'$$ORIGIN' -o $@ $(SHIM_OBJS) -L$(B)/lib -lsgl_kernel_jit -lpthread -ldl
+	  -Wl,--version-script=$(B)/gen/compat_exports.map -Wl,-rpath,'$$ORIGIN' -o $@ $(SHIM_OBJS) -L$(B)/lib -lsgl_kernel_jit -lpthread -ldl -lm
 	@ln -sf libsgl_kernel_compat.so $(@D)/libsgl_kernel_compat.so.$(SOVERSION)
 
 $(B)/bin/sgl-migrate: $(B)/obj/scanner/main.o $(SCANNER_OBJS)

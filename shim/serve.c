@@ -1,5 +1,7 @@
 #include "shim/serve.h"
 
+#include "shim/shadow.h"
+
 #include <sgl_kernel_jit/sgl_kernel_jit.h>
 #include <stdio.h>
 
@@ -111,5 +113,9 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
              (int)input->device_index, torch_abi_no_stream(torch).text);
     return false;
   }
-  return kernel->run(views, stream, message, message_size) == SGL_JIT_OK;
+  if (kernel->run(views, stream, message, message_size) != SGL_JIT_OK)
+    return false;
+  if (shadow_is_on(which))
+    shadow_after(torch, which, views, tensors, stream);
+  return true;
 }

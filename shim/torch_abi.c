@@ -80,6 +80,14 @@ static bool fill(struct torch_abi *torch, void *handle) {
   }
   find(handle, "torch_library_impl", &torch->library_impl_versioned);
   find(handle, "torch_exception_get_what_without_backtrace", &torch->exception_what);
+  bool calls = find(handle, "aoti_torch_call_dispatcher", &torch->call_dispatcher) &&
+               find(handle, "aoti_torch_new_tensor_handle", &torch->new_tensor_handle) &&
+               find(handle, "aoti_torch_empty_strided", &torch->empty_strided);
+  if (!calls) {
+    torch->call_dispatcher = NULL;
+    torch->new_tensor_handle = NULL;
+    torch->empty_strided = NULL;
+  }
   return true;
 }
 

@@ -39,6 +39,12 @@ struct torch_abi {
   int32_t (*library_impl_versioned)(void *library, const char *name, torch_boxed *kernel,
                                     uint64_t abi_version); /* 2.10 */
   const char *(*exception_what)(void);                     /* 2.13: the thread's last failure, without a backtrace */
+
+  /* To call another library's operator: all three, or all NULL. Handles on the stack are given away. (2.9) */
+  int32_t (*call_dispatcher)(const char *operator_name, const char *overload, uint64_t *stack);
+  int32_t (*new_tensor_handle)(void *tensor, void **handle);
+  int32_t (*empty_strided)(int64_t dim, const int64_t *sizes, const int64_t *strides, int32_t dtype,
+                           int32_t device_type, int32_t device_index, void **tensor);
 };
 
 /* The functions of the torch in this process; NULL when there is none yet. Found once and then kept; before that every

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <unistd.h>
@@ -57,6 +58,7 @@ int32_t aoti_torch_device_type_cuda() { return FAKE_CUDA; }
 
 int32_t aoti_torch_delete_tensor_object(void *handle) {
   errno = 99;
+  state.deleted++;
   static_cast<fake_tensor *>(handle)->deleted++;
   return 0;
 }
@@ -125,5 +127,41 @@ int32_t torch_library_impl(void *handle, const char *name, fake_boxed *kernel, u
 }
 
 const char *torch_exception_get_what_without_backtrace() { return "the fake says\nwhy"; }
+
+// Handles that were made here: deleting one frees it, and its data if it has its own.
+int32_t aoti_torch_new_tensor_handle(void *handle, void **result) {
+  fake_tensor *copy = static_cast<fake_tensor *>(std::malloc(sizeof *copy));
+  *copy = *static_cast<fake_tensor *>(handle);
+  copy->deleted = 0;
+  state.handles++;
+  *result = copy;
+  return 0;
+}
+
+int32_t aoti_torch_empty_strided(int64_t dim, const int64_t *sizes, const int64_t *strides, int32_t dtype,
+                                 int32_t device_type, int32_t device_index, void **result) {
+  static char memory[4096]; // the tests' outputs are small
+  fake_tensor t = {};
+  t.data = memory;
+  t.dim = dim;
+  std::memcpy(t.sizes, sizes, dim * sizeof *sizes);
+  std::memcpy(t.strides, strides, dim * sizeof *strides);
+  t.dtype = dtype;
+  t.device_type = device_type;
+  t.device_index = device_index;
+  return aoti_torch_new_tensor_handle(&t, result);
+}
+
+// The old operator: fills its output with state.old_byte. As torch does it, the handles are taken.
+int32_t aoti_torch_call_dispatcher(const char *name, const char *, uint64_t *stack) {
+  std::snprintf(state.dispatched, sizeof state.dispatched, "%s", name);
+  fake_tensor *output = reinterpret_cast<fake_tensor *>(stack[0]);
+  int64_t count = output->sizes[0] * output->sizes[1] * (output->dtype == FAKE_FLOAT32 ? 4 : 2);
+  if (!state.old_fails)
+    std::memset(output->data, state.old_byte, count);
+  for (int i = 0; i < 3; i++)
+    aoti_torch_delete_tensor_object(reinterpret_cast<void *>(stack[i]));
+  return state.old_fails;
+}
 #endif
 }

@@ -42,6 +42,11 @@ struct fake_state {
   int streams_asked;     /* calls of get_current_cuda_stream */
   int32_t stream_device; /* the last device asked for */
   int stream_fails;
+  char dispatched[96]; /* the operator that call_dispatcher was last asked for ... */
+  int old_byte;        /* ... which fills its output with this byte */
+  int old_fails;       /* ... or fails */
+  int handles;         /* made by new_tensor_handle and empty_strided */
+  int deleted;         /* calls of delete_tensor_object */
 };
 
 typedef struct fake_state *fake_state_function(void);
