@@ -16,6 +16,7 @@ static const struct command {
   int (*run)(int argc, char **argv);
 } commands[] = {
     {"policy check", "look for faults in policy files, for CI", tool_policy_check_help, tool_policy_check},
+    {"replay", "make the comparisons again that a shadow run has saved", tool_replay_help, tool_replay},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

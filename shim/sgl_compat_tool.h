@@ -2,6 +2,7 @@
  *
  *   sgl_compat.c               main, the table of commands, what all commands print alike
  *   sgl_compat_policy_check.c  policy check
+ *   sgl_compat_replay.c        replay
  */
 #ifndef SGL_COMPAT_TOOL_H
 #define SGL_COMPAT_TOOL_H
@@ -42,8 +43,9 @@ void tool_print_json(json_t *value);
  * dealt with. --- */
 
 int tool_policy_check(int argc, char **argv);
+int tool_replay(int argc, char **argv);
 
 /* Each file has the help text of its commands. */
-extern const char tool_policy_check_help[];
+extern const char tool_policy_check_help[], tool_replay_help[];
 
 #endif

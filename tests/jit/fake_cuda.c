@@ -182,6 +182,25 @@ DRIVER(cuCtxGetDevice, int *device) {
   return 0;
 }
 
+DRIVER(cuCtxSetCurrent, struct context *context) {
+  record("cuCtxSetCurrent");
+  depth = depth ? depth : 1;
+  stack[depth - 1] = context;
+  return 0;
+}
+
+DRIVER(cuMemAlloc_v2, uint64_t *memory, size_t size) {
+  record("cuMemAlloc");
+  *memory = (uint64_t)(uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256);
+  return current() && *memory ? 0 : INVALID_CONTEXT;
+}
+
+DRIVER(cuMemFree_v2, uint64_t memory) {
+  record("cuMemFree");
+  free((void *)(uintptr_t)memory);
+  return 0;
+}
+
 DRIVER(cuCtxPushCurrent_v2, struct context *context) {
   record("cuCtxPushCurrent");
   stack[depth++] = context;
