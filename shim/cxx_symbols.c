@@ -3,8 +3,8 @@
 #include "shim/forward.h"
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/serve.h"
+#include "shim/stage.h"
 #include "shim/throw.h"
-#include "shim/warn.h"
 
 #include "compat_table.h"
 
@@ -20,25 +20,33 @@ SGL_COMPAT_API three_tensors dsv3_router_gemm __asm__(COMPAT_MANGLED_dsv3_router
 SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused_a_gemm);
 SGL_COMPAT_API bmm_tensors bmm_fp8 __asm__(COMPAT_MANGLED_bmm_fp8);
 
-/* Returns the function of another library to which the call has to go, or NULL: it is done. */
+/* Returns the function of another library to which the call has to go, or NULL: it is done. A stage that somebody has
+ * set holds for such calls too. */
 static void *serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
                    void *const tensors[]) {
   int saved = errno;
-  void *elsewhere = forward_find(forward, mangled, site);
-  if (elsewhere) {
+  uint8_t policy = policy_of(serve_symbol(kernel));
+  sgl_compat_serve how = policy_serve(policy);
+  bool may_forward = how == SGL_COMPAT_SERVE_AUTO || how == SGL_COMPAT_SERVE_OLD;
+  void *elsewhere = may_forward ? forward_find(forward, mangled, how == SGL_COMPAT_SERVE_OLD ? NULL : site) : NULL;
+  if (elsewhere && !(policy & POLICY_IS_SET)) {
     errno = saved;
     return elsewhere;
   }
   char message[SERVE_MESSAGE];
-  bool done = false;
-  if (warn_call(SGL_COMPAT_CALL_CXX, kernel, site, message, sizeof message)) {
+  bool done = false, allowed = stage_call(SGL_COMPAT_CALL_CXX, kernel, policy, site, message, sizeof message);
+  if (allowed && how == SGL_COMPAT_SERVE_OLD && !elsewhere) {
+    stage_no_library(kernel, message, sizeof message);
+  } else if (allowed && !elsewhere) {
     const struct torch_abi *torch = torch_abi_get();
     if (torch)
       done = serve_run(torch, kernel, tensors, message, sizeof message);
     else
       snprintf(message, sizeof message, "%s: %s", serve_name(kernel), torch_abi_why().text);
   }
-  if (!done)
+  if (!allowed && policy & POLICY_IS_SET)
+    elsewhere = NULL;
+  else if (!done && !elsewhere && how == SGL_COMPAT_SERVE_AUTO)
     elsewhere = forward_find(forward, mangled, NULL); /* somebody else may be able to */
   errno = saved;
   if (!done && !elsewhere)

@@ -2,9 +2,9 @@
  * kernels under their supported names, torch.ops.sgl_kernel_jit.NAME, which do not. */
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/serve.h"
+#include "shim/stage.h"
 #include "shim/throw.h"
 #include "shim/torch_abi.h"
-#include "shim/warn.h"
 
 #include "compat_table.h"
 
@@ -50,8 +50,14 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
              serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of[kernel]);
   } else {
-    ok = (!site || warn_call(SGL_COMPAT_CALL_OPERATOR, kernel, site, message, sizeof message)) &&
-         serve_run(torch, kernel, tensors, message, sizeof message);
+    uint8_t policy = policy_of(serve_symbol(kernel));
+    ok = !site || stage_call(SGL_COMPAT_CALL_OPERATOR, kernel, policy, site, message, sizeof message);
+    /* An old library would have registered the operator itself, and then this one would not be here. */
+    if (ok && site && policy_serve(policy) == SGL_COMPAT_SERVE_OLD) {
+      stage_no_library(kernel, message, sizeof message);
+      ok = false;
+    }
+    ok = ok && serve_run(torch, kernel, tensors, message, sizeof message);
     take(torch, kernel, tensors);
   }
   errno = saved;

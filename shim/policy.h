@@ -4,7 +4,6 @@
  *   policy.c          from the directives to the bytes; the public functions
  *   policy_text.c     the parser
  *   policy_sources.c  the files and variables, in their order
- *   policy_job.c      which jobs a ramp takes
  */
 #ifndef SGL_COMPAT_POLICY_H
 #define SGL_COMPAT_POLICY_H
@@ -22,13 +21,12 @@ enum {
   POLICY_IS_SET = 0x04, /* somebody has set the stage; else it is the catalog's, for what this library serves itself */
   POLICY_SERVE_SHIFT = 3,
   POLICY_SERVE_BITS = 0x18,
-  POLICY_HAS_SHADOW = 0x20,
   POLICY_KNOWN = 0x80 /* without it the sources have not been read yet */
 };
 
 extern _Atomic uint8_t policy_bytes[COMPAT_SYMBOLS];
 
-/* Reads the sources, once in a process. Returns the byte of the symbol. May change errno. */
+/* Reads the sources, once in a process. Returns the byte of the symbol. */
 uint8_t policy_load(unsigned symbol);
 
 /* What holds for a symbol now. Takes no lock but in the first call of the process. */
@@ -42,6 +40,19 @@ static inline sgl_compat_stage policy_stage(uint8_t byte) {
 static inline sgl_compat_serve policy_serve(uint8_t byte) {
   return (sgl_compat_serve)((byte & POLICY_SERVE_BITS) >> POLICY_SERVE_SHIFT);
 }
+
+/* All that is known of one symbol. */
+struct policy_facts {
+  sgl_compat_stage stage;
+  bool is_set;
+  char from[700]; /* "/etc/sgl-kernel-compat/policy:3: deny" */
+  char ramp[700]; /* a ramp's outcome; "" without one */
+  sgl_compat_serve serve;
+  char serve_from[600];
+  struct policy_shadow shadow;
+  char shadow_from[600];
+};
+struct policy_facts policy_facts(unsigned symbol);
 
 /* 20261201, UTC. */
 int policy_today(void);

@@ -27,7 +27,7 @@ struct word {
   const char *text;
   size_t length;
 };
-enum { WORDS = 16 };
+enum { WORDS = 24 };
 
 struct parser {
   const char *at, *end;
@@ -271,7 +271,7 @@ static bool take_shadow_part(struct parser *parser, struct word key, struct word
     good = take_number(value, 1000000000, &shadow->every);
     break;
   case 2:
-    good = take_real(value, &shadow->budget_ms);
+    good = take_number(value, 1000, &shadow->budget);
     break;
   case 3:
     good = take_real(value, &shadow->tolerance);

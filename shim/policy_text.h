@@ -21,8 +21,8 @@ enum policy_kind {
 /* first and every 0: never. */
 struct policy_shadow {
   unsigned first, every; /* the first calls, and one of so many after them */
-  double budget_ms;      /* per process; 0: no limit */
-  double tolerance;      /* largest relative difference; 0: the symbol's own */
+  unsigned budget;       /* milliseconds in each second; 0: no limit */
+  double tolerance;      /* of the difference's norm over the other output's; 0: the kernel's own */
   bool return_other;     /* the caller gets the other side's result */
 };
 

@@ -1,6 +1,9 @@
 #include "shim/serve.h"
 
+#include "shim/policy.h"
 #include "shim/shadow.h"
+
+#include "compat_table.h"
 
 #include <sgl_kernel_jit/sgl_kernel_jit.h>
 #include <stdio.h>
@@ -60,6 +63,13 @@ const char *serve_name(enum serve_kernel kernel) {
   return kernels[kernel].name;
 }
 
+unsigned serve_symbol(enum serve_kernel kernel) {
+  static const unsigned symbols[SERVE_COUNT] = {[SERVE_BMM_FP8] = COMPAT_SYMBOL_bmm_fp8,
+                                                [SERVE_DSV3_FUSED_A_GEMM] = COMPAT_SYMBOL_dsv3_fused_a_gemm,
+                                                [SERVE_DSV3_ROUTER_GEMM] = COMPAT_SYMBOL_dsv3_router_gemm};
+  return symbols[kernel];
+}
+
 int serve_tensors(enum serve_kernel kernel) {
   return kernels[kernel].count;
 }
@@ -113,6 +123,8 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
              (int)input->device_index, torch_abi_no_stream(torch).text);
     return false;
   }
+  if (policy_serve(policy_of(serve_symbol(which))) == SGL_COMPAT_SERVE_REFERENCE)
+    return serve_reference(which, views, stream, message, message_size);
   if (kernel->run(views, stream, message, message_size) != SGL_JIT_OK)
     return false;
   if (shadow_is_on(which))

@@ -4,6 +4,7 @@
 
 #include "shim/torch_abi.h"
 
+#include <sgl_kernel_jit/sgl_kernel_jit.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,6 +12,9 @@ enum serve_kernel { SERVE_BMM_FP8, SERVE_DSV3_FUSED_A_GEMM, SERVE_DSV3_ROUTER_GE
 
 /* The catalog's id of the kernel: also the name of its operator and of its C++ function. */
 const char *serve_name(enum serve_kernel kernel);
+
+/* Its number in the catalog's table. */
+unsigned serve_symbol(enum serve_kernel kernel);
 
 /* How many tensors the operator and the C++ function have, before any other argument. */
 int serve_tensors(enum serve_kernel kernel);
@@ -26,5 +30,10 @@ enum {
  * kernel counted. False after writing one line into message. */
 bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], char *message,
                size_t message_size);
+
+/* serve_reference.c: the same on the CPU reference, with the tensors' views. Waits for the stream; an error while that
+ * is being captured. */
+bool serve_reference(enum serve_kernel kernel, const sgl_jit_tensor views[], void *stream, char *message,
+                     size_t message_size);
 
 #endif

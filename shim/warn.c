@@ -109,31 +109,33 @@ static void describe(const void *site, char *text, size_t size) {
     snprintf(text, size, "%s+0x%lx", file, offset);
 }
 
+void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, const char **advice) {
+  const char *change = "", *first_without = "";
+  *advice = "";
+  for (unsigned i = 0; call == SGL_COMPAT_CALL_CXX && i < compat_entries_count; i++)
+    if (strcmp(compat_entries[i].id, name) == 0) {
+      *advice = compat_entries[i].advice;
+      change = compat_entries[i].change;
+      first_without = compat_entries[i].first_without;
+    }
+  for (unsigned i = 0; call == SGL_COMPAT_CALL_OPERATOR && i < compat_operators_count; i++)
+    if (strcmp(compat_operators[i].id, name) == 0) {
+      *advice = compat_operators[i].advice;
+      change = compat_operators[i].change;
+      first_without = compat_operators[i].first_without;
+    }
+  snprintf(text, size, "the %s%s is deprecated, " COMPAT_PACKAGE " has dropped it in %s (%s): %s",
+           call == SGL_COMPAT_CALL_CXX ? "C++ function " : "operator torch.ops." COMPAT_OP_NAMESPACE ".", name,
+           first_without, change, *advice);
+}
+
 /* On RAISE, error has the text. */
 static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *error,
                                       size_t error_size) {
-  const char *advice = "", *change = "", *first_without = "", *what = "";
-  if (call == SGL_COMPAT_CALL_CXX) {
-    what = "C++ function ";
-    for (unsigned i = 0; i < compat_entries_count; i++)
-      if (strcmp(compat_entries[i].id, name) == 0) {
-        advice = compat_entries[i].advice;
-        change = compat_entries[i].change;
-        first_without = compat_entries[i].first_without;
-      }
-  } else {
-    what = "operator torch.ops." COMPAT_OP_NAMESPACE ".";
-    for (unsigned i = 0; i < compat_operators_count; i++)
-      if (strcmp(compat_operators[i].id, name) == 0) {
-        advice = compat_operators[i].advice;
-        change = compat_operators[i].change;
-        first_without = compat_operators[i].first_without;
-      }
-  }
+  const char *advice;
   char caller[512];
   describe(site, caller, sizeof caller);
-  snprintf(error, error_size, "the %s%s is deprecated, " COMPAT_PACKAGE " has dropped it in %s (%s): %s", what, name,
-           first_without, change, advice);
+  warn_text(call, name, error, error_size, &advice);
   char text[SERVE_MESSAGE + sizeof caller];
   /* An operator's caller is torch's dispatcher, always. */
   snprintf(text, sizeof text, "sgl-kernel-compat: warning: %s%s%s", error,

@@ -9,4 +9,7 @@
  * false when the hook wants the call to fail; the text is then in message. May change errno. */
 bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site, char *message, size_t message_size);
 
+/* "the C++ function NAME is deprecated, ...: ADVICE", and the advice alone. */
+void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, const char **advice);
+
 #endif

@@ -86,7 +86,8 @@ SGL_COMPAT_API const char *sgl_compat_op_name(size_t index);
 /* Where a served operator stands; SGL_COMPAT_OP_UNREGISTERED for any other name. */
 SGL_COMPAT_API sgl_compat_op_state sgl_compat_get_op_state(const char *name);
 
-/* --- policy --------------------------------------------------------------------------------------------------------- */
+/* --- policy ---------------------------------------------------------------------------------------------------------
+ */
 
 /* What a use of a deleted name does. Each is harder than the one before. Numbers are part of the ABI. */
 typedef enum sgl_compat_stage {
@@ -103,6 +104,30 @@ typedef enum sgl_compat_serve {
   SGL_COMPAT_SERVE_OLD = 2,      /* such a library; without one the call fails */
   SGL_COMPAT_SERVE_REFERENCE = 3 /* the CPU reference of sgl_kernel_jit.h */
 } sgl_compat_serve;
+
+/* Read at the first call of a deleted name, in this order, a later one wins: what is built in; the file
+ * /etc/sgl-kernel-compat/policy; ${XDG_CONFIG_HOME:-~/.config}/sgl-kernel-compat/policy; the file that
+ * SGL_KERNEL_COMPAT_POLICY_FILE names; the directives in SGL_KERNEL_COMPAT_POLICY; calls of sgl_compat_policy_set. The
+ * language is that of man sgl-compat. What is not understood there is told on stderr, and the rest holds. */
+
+typedef struct sgl_compat_policy {
+  sgl_compat_stage stage;
+  int is_set; /* 0: the stage is the built-in one. It holds for what this library serves, and not for a name that
+                 another library still has */
+  sgl_compat_serve serve;
+  char stage_from[512]; /* "/etc/sgl-kernel-compat/policy:3", "SGL_KERNEL_COMPAT_POLICY", ...; cut when longer */
+  char serve_from[512];
+} sgl_compat_policy;
+
+/* Set something: directives, separated by newlines or `;`. origin is what stage_from says of them, NULL for the name of
+ * this function. INVALID_ARGUMENT, and nothing is set, when one is not understood, or would soften what is denied. A
+ * call that is under way meanwhile may have the old policy. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_policy_set(const char *text, const char *origin, char *message,
+                                                       size_t message_size);
+
+/* What holds for a name of the catalog. INVALID_ARGUMENT when it is none. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_policy_get(const char *symbol, sgl_compat_policy *policy, char *message,
+                                                       size_t message_size);
 
 /* --- warnings ----------------------------------------------------------------------------------------------------- */
 
