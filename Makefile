@@ -261,7 +261,7 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(LIBS)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_compat -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' -lpthread -ldl
 $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
-	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) $$(pkg-config --libs jansson) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++
 $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CUNIT_LIBS) $(SCANNER_LIBS)
@@ -292,11 +292,14 @@ check-long: all
 	$(MAKE) --no-print-directory FUZZ=1 fuzzers
 	$(PYTHON) tests/fuzz/run.py $(B) $(FUZZ_SECONDS)
 
-.PHONY: tests check check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
+.PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
-	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan
+	$(MAKE) --no-print-directory SAN=tsan threaded-tests
+	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan --threads $(BUILD)/san-tsan
+# What check.py runs under ThreadSanitizer: THREADED there.
+threaded-tests: $(B)/tests/shim/test_usage $(B)/tests/shim/test_warn $(filter $(B)/tests/shim/%,$(FAKES))
 
 # The oldest release that is served, that of the GPU tests, the newest on PyPI: pins are in tests/python/requirements-torch-*.txt.
 # Half a minute and 1.2 to 1.7 GB of disk for each; tests/shim/install_torch.sh fetches Debian's. Nothing may be skipped on PyPI's.

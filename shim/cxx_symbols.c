@@ -22,19 +22,21 @@ SGL_COMPAT_API bmm_tensors bmm_fp8 __asm__(COMPAT_MANGLED_bmm_fp8);
 
 /* Returns the function of another library to which the call has to go, or NULL: it is done. A stage that somebody has
  * set holds for such calls too. */
-static void *serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *site,
+static void *serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *address,
                    void *const tensors[]) {
   int saved = errno;
   uint8_t policy = policy_of(serve_symbol(kernel));
+  struct usage_site *site = usage_site(SGL_COMPAT_CALL_CXX, kernel, address);
+  usage_count(site, policy_stage(policy));
   sgl_compat_serve how = policy_serve(policy);
   bool may_forward = how == SGL_COMPAT_SERVE_AUTO || how == SGL_COMPAT_SERVE_OLD;
-  void *elsewhere = may_forward ? forward_find(forward, mangled, how == SGL_COMPAT_SERVE_OLD ? NULL : site) : NULL;
+  void *elsewhere = may_forward ? forward_find(forward, mangled, how == SGL_COMPAT_SERVE_OLD ? NULL : address) : NULL;
   if (elsewhere && !(policy & POLICY_IS_SET)) {
     errno = saved;
     return elsewhere;
   }
   char message[SERVE_MESSAGE];
-  bool done = false, allowed = stage_call(SGL_COMPAT_CALL_CXX, kernel, policy, site, message, sizeof message);
+  bool done = false, allowed = stage_call(SGL_COMPAT_CALL_CXX, kernel, policy, site, address, message, sizeof message);
   if (allowed && how == SGL_COMPAT_SERVE_OLD && !elsewhere) {
     stage_no_library(kernel, message, sizeof message);
   } else if (allowed && !elsewhere) {
@@ -49,8 +51,10 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
   else if (!done && !elsewhere && how == SGL_COMPAT_SERVE_AUTO)
     elsewhere = forward_find(forward, mangled, NULL); /* somebody else may be able to */
   errno = saved;
-  if (!done && !elsewhere)
+  if (!done && !elsewhere) {
+    usage_failed(site);
     throw_error(serve_name(kernel), message);
+  }
   return elsewhere;
 }
 

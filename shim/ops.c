@@ -38,20 +38,23 @@ static bool open_stack(enum serve_kernel kernel, const uint64_t *stack, uint64_t
   return true;
 }
 
-/* site: of the call of a deprecated operator, which warns; NULL for the others. */
+/* address: of the call of a deprecated operator, which is counted and warns; NULL for the others. */
 static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
-                const void *site) {
+                const void *address) {
   int saved = errno;
   const struct torch_abi *torch = torch_abi_get(); /* there: torch calls us */
   char message[SERVE_MESSAGE];
   void *tensors[SERVE_TENSORS];
+  uint8_t policy = policy_of(serve_symbol(kernel));
+  struct usage_site *site = address ? usage_site(SGL_COMPAT_CALL_OPERATOR, kernel, address) : NULL;
+  if (site && usage_is_sampled(usage_count(site, policy_stage(policy))))
+    usage_sample(kernel);
   bool ok = open_stack(kernel, stack, arguments, results, tensors);
   if (!ok) {
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
              serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of[kernel]);
   } else {
-    uint8_t policy = policy_of(serve_symbol(kernel));
-    ok = !site || stage_call(SGL_COMPAT_CALL_OPERATOR, kernel, policy, site, message, sizeof message);
+    ok = !site || stage_call(SGL_COMPAT_CALL_OPERATOR, kernel, policy, site, address, message, sizeof message);
     /* An old library would have registered the operator itself, and then this one would not be here. */
     if (ok && site && policy_serve(policy) == SGL_COMPAT_SERVE_OLD) {
       stage_no_library(kernel, message, sizeof message);
@@ -60,6 +63,8 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
     ok = ok && serve_run(torch, kernel, tensors, message, sizeof message);
     take(torch, kernel, tensors);
   }
+  if (!ok && site)
+    usage_failed(site);
   errno = saved;
   if (!ok)
     throw_error(serve_name(kernel), message);
@@ -185,6 +190,7 @@ static sgl_compat_status register_one(enum space space, enum serve_kernel kernel
     snprintf(message, message_size, "the torch in this process is too old to register operators from C: 2.7 is needed");
     status = SGL_COMPAT_ERROR_TORCH_TOO_OLD;
   } else {
+    usage_begin();
     pthread_mutex_lock(&lock);
     if (atomic_load(&spaces[space].state[kernel]) == SGL_COMPAT_OP_UNREGISTERED)
       status = register_locked(torch, space, kernel, message, message_size);

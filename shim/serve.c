@@ -2,6 +2,7 @@
 
 #include "shim/policy.h"
 #include "shim/shadow.h"
+#include "shim/usage.h"
 
 #include "compat_table.h"
 
@@ -51,12 +52,13 @@ static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], void *stream, char *
 static const struct kernel {
   const char *name;
   int count, first_input;
+  bool is_gemm; /* output [m, n], a [m, k] and b: one kernel for each n, k and dtype of the output */
   const char *tensors[SERVE_TENSORS];
   sgl_jit_status (*run)(const sgl_jit_tensor tensors[], void *stream, char *message, size_t message_size);
 } kernels[SERVE_COUNT] = {
-    [SERVE_BMM_FP8] = {"bmm_fp8", 6, 0, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
-    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 1, {"output", "mat_a", "mat_b"}, run_fused_a},
-    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 1, {"output", "mat_a", "mat_b"}, run_router},
+    [SERVE_BMM_FP8] = {"bmm_fp8", 6, 0, false, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
+    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 1, true, {"output", "mat_a", "mat_b"}, run_fused_a},
+    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 1, true, {"output", "mat_a", "mat_b"}, run_router},
 };
 
 const char *serve_name(enum serve_kernel kernel) {
@@ -127,6 +129,8 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
     return serve_reference(which, views, stream, message, message_size);
   if (kernel->run(views, stream, message, message_size) != SGL_JIT_OK)
     return false;
+  if (kernel->is_gemm)
+    usage_kernel(which, views[0].sizes[1], views[1].sizes[1], (int)views[0].dtype);
   if (shadow_is_on(which))
     shadow_after(torch, which, views, tensors, stream);
   return true;

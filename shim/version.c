@@ -16,6 +16,8 @@ const char *sgl_compat_status_name(sgl_compat_status status) {
     return "SGL_COMPAT_ERROR_TORCH_TOO_OLD";
   case SGL_COMPAT_ERROR_REGISTRATION:
     return "SGL_COMPAT_ERROR_REGISTRATION";
+  case SGL_COMPAT_ERROR_WRITE:
+    return "SGL_COMPAT_ERROR_WRITE";
   }
   return "unknown status";
 }

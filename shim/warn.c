@@ -4,10 +4,8 @@
 
 #include "compat_table.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,62 +49,21 @@ static int mode_from_environment(void) {
   return chosen;
 }
 
-/* --- call sites --------------------------------------------------------------------------------------------------- */
-
-/* A set of call sites that only grows, open addressing. A key is the return address with the kernel and the kind of
- * call in the top byte, where addresses of user programs have zeros. The top bit says that the site has to warn again.
- */
-enum { SITES = 1024, PROBES = 16 };
-#define AGAIN ((uintptr_t)1 << 63)
-static _Atomic uintptr_t sites[SITES];
-_Static_assert(1 + 2 * SERVE_COUNT < 128, "the kernel and the kind of call fit into seven bits");
-_Static_assert(sizeof(uintptr_t) == 8, "addresses leave their top byte free");
-
-static uintptr_t key_of(sgl_compat_call call, enum serve_kernel kernel, const void *site) {
-  uintptr_t tag = 1 + 2 * (uintptr_t)kernel + (call == SGL_COMPAT_CALL_OPERATOR);
-  return ((uintptr_t)site & (UINTPTR_MAX >> 8)) | tag << 56;
-}
-
-/* The place of a key, taken for it if it was not there; NULL when all its places are taken by others. `is_new` says
- * whether this caller is the one to warn. */
-static _Atomic uintptr_t *site_of(uintptr_t key, bool *is_new) {
-  size_t start = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32); /* Fibonacci hashing */
-  for (size_t probe = 0; probe < PROBES; probe++) {
-    _Atomic uintptr_t *place = &sites[(start + probe) % SITES];
-    uintptr_t seen = atomic_load_explicit(place, memory_order_relaxed);
-    while (seen == 0 || seen == (key | AGAIN)) {
-      if (atomic_compare_exchange_weak(place, &seen, key)) {
-        *is_new = true;
-        return place;
-      }
-    }
-    if (seen == key) {
-      *is_new = false;
-      return place;
-    }
-  }
-  return NULL;
-}
-
 /* --- the warning -------------------------------------------------------------------------------------------------- */
 
-/* "libmodel.so+0x1234 (symbol+0x56)". The address is that of the call, one before the return address, so that addr2line
- * tells the line of the call. */
-static void describe(const void *site, char *text, size_t size) {
-  const char *call = (const char *)site - 1;
-  Dl_info info;
-  if (!dladdr(call, &info) || !info.dli_fname) {
-    snprintf(text, size, "%p, which is in no loaded file", (const void *)call);
+/* "libmodel.so+0x1234 (symbol+0x56)" */
+static void describe(struct usage_site *site, const void *address, char *text, size_t size) {
+  const struct usage_caller *caller = usage_caller(site, address);
+  if (!caller || !caller->file[0]) {
+    snprintf(text, size, "%p, which is in no loaded file", (const void *)((const char *)address - 1));
     return;
   }
-  const char *slash = strrchr(info.dli_fname, '/');
-  const char *file = slash ? slash + 1 : info.dli_fname;
-  unsigned long offset = (unsigned long)(call - (const char *)info.dli_fbase);
-  if (info.dli_sname)
-    snprintf(text, size, "%s+0x%lx (%s+0x%lx)", file, offset, info.dli_sname,
-             (unsigned long)(call - (const char *)info.dli_saddr));
+  const char *slash = strrchr(caller->file, '/');
+  const char *file = slash ? slash + 1 : caller->file;
+  if (caller->function[0])
+    snprintf(text, size, "%s+0x%lx (%s+0x%lx)", file, caller->offset, caller->function, caller->function_offset);
   else
-    snprintf(text, size, "%s+0x%lx", file, offset);
+    snprintf(text, size, "%s+0x%lx", file, caller->offset);
 }
 
 void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, const char **advice) {
@@ -130,11 +87,11 @@ void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, 
 }
 
 /* On RAISE, error has the text. */
-static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, const void *site, char *error,
-                                      size_t error_size) {
+static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, struct usage_site *site,
+                                      const void *address, char *error, size_t error_size) {
   const char *advice;
   char caller[512];
-  describe(site, caller, sizeof caller);
+  describe(site, address, caller, sizeof caller);
   warn_text(call, name, error, error_size, &advice);
   char text[SERVE_MESSAGE + sizeof caller];
   /* An operator's caller is torch's dispatcher, always. */
@@ -155,19 +112,17 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, co
   return action;
 }
 
-bool warn_call(sgl_compat_call call, enum serve_kernel kernel, const void *site, char *message, size_t message_size) {
+bool warn_call(sgl_compat_call call, enum serve_kernel kernel, struct usage_site *site, const void *address,
+               char *message, size_t message_size) {
   int now = atomic_load_explicit(&mode, memory_order_relaxed);
-  if (now == SGL_COMPAT_WARNINGS_OFF)
+  if (now == SGL_COMPAT_WARNINGS_OFF || atomic_load_explicit(&site->warned, memory_order_relaxed))
     return true;
-  bool go_on = true, is_new;
-  if (now != FROM_ENVIRONMENT || mode_from_environment() != SGL_COMPAT_WARNINGS_OFF) {
-    uintptr_t key = key_of(call, kernel, site);
-    _Atomic uintptr_t *place = site_of(key, &is_new);
-    /* Without a place nothing is said: a program with that many call sites has been told often enough. */
-    if (place && is_new && warn(call, serve_name(kernel), site, message, message_size) == SGL_COMPAT_WARNING_RAISE) {
-      atomic_store(place, key | AGAIN);
-      go_on = false;
-    }
-  }
-  return go_on;
+  if (now == FROM_ENVIRONMENT && mode_from_environment() == SGL_COMPAT_WARNINGS_OFF)
+    return true;
+  if (atomic_exchange(&site->warned, true))
+    return true; /* another thread does */
+  if (warn(call, serve_name(kernel), site, address, message, message_size) != SGL_COMPAT_WARNING_RAISE)
+    return true;
+  atomic_store(&site->warned, false);
+  return false;
 }

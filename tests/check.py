@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the test suites and add up their closing lines.
 
-usage: check.py --build DIR [--sanitized DIR] [--gpu] [-k SUBSTRING] [-v] [--no-skips]
+usage: check.py --build DIR [--sanitized DIR] [--threads DIR] [--gpu] [-k SUBSTRING] [-v] [--no-skips]
 
 A suite is a program built from tests/MODULE/test_*.c, a script tests/MODULE/test_*.py or test_*.sh, or the case folders
 against sgl-migrate. Each prints, as its last line, `N passed, N failed` or `N passed, N failed, N skipped`, with or
@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent
 CLOSING = re.compile(r"(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 MODULES = ("catalog", "jit", "shim", "scanner", "product", "python")
 FOREIGN = ("jit/test_nvrtc",)  # its time goes into NVRTC, where sanitizers see nothing
+THREADED = ("shim/test_usage", "shim/test_warn")  # what ThreadSanitizer (--threads) looks at
 LIMIT_S = 1200  # the slowest suite is the cases under sanitizers
 
 
@@ -62,6 +63,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--sanitized", type=pathlib.Path)
+    parser.add_argument("--threads", type=pathlib.Path)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("-k", default="")
     parser.add_argument("-v", action="store_true")
@@ -71,6 +73,8 @@ def main():
     if opt.sanitized:  # the C suites and the cases once more; scripts run the same code in the plain build
         plan += [(f"sanitized {name}", command, opt.sanitized) for name, command in suites(opt.sanitized, False)
                  if (command[0].startswith(str(opt.sanitized)) and name not in FOREIGN) or name == "scanner/cases"]
+    if opt.threads:
+        plan += [(f"threads {name}", command, opt.threads) for name, command in suites(opt.threads, False) if name in THREADED]
     plan = [one for one in plan if opt.k in one[0]]
     total, reasons = [0, 0, 0], []
     # On a GPU one after the other: a suite may fill the card, and its times are printed.

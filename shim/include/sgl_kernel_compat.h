@@ -43,7 +43,8 @@ typedef enum sgl_compat_status {
   SGL_COMPAT_ERROR_INVALID_ARGUMENT = 1, /* the message names the argument */
   SGL_COMPAT_ERROR_NO_TORCH = 2,         /* no torch in this process yet: import it, then try again */
   SGL_COMPAT_ERROR_TORCH_TOO_OLD = 3,    /* this torch cannot register operators from C: it takes 2.7 or newer */
-  SGL_COMPAT_ERROR_REGISTRATION = 4 /* torch refused a registration that it should take: the message has its words */
+  SGL_COMPAT_ERROR_REGISTRATION = 4, /* torch refused a registration that it should take: the message has its words */
+  SGL_COMPAT_ERROR_WRITE = 5         /* a file could not be written: the message names the folder and the reason */
 } sgl_compat_status;
 
 /* "0.1.0" and the name of a status ("SGL_COMPAT_ERROR_NO_TORCH"); static strings. */
@@ -147,8 +148,9 @@ typedef enum sgl_compat_warnings {
 SGL_COMPAT_API sgl_compat_status sgl_compat_set_warnings(sgl_compat_warnings mode, char *message, size_t message_size);
 
 typedef enum sgl_compat_call {
-  SGL_COMPAT_CALL_CXX = 1,     /* the deleted C++ function */
-  SGL_COMPAT_CALL_OPERATOR = 2 /* the deleted torch operator */
+  SGL_COMPAT_CALL_CXX = 1,      /* the deleted C++ function */
+  SGL_COMPAT_CALL_OPERATOR = 2, /* the deleted torch operator */
+  SGL_COMPAT_CALL_PYTHON = 3    /* an access of the deleted Python attribute; statistics only */
 } sgl_compat_call;
 
 /* Valid during the hook's call only. No string is NULL. */
@@ -177,6 +179,38 @@ typedef sgl_compat_warning_action (*sgl_compat_warning_hook)(const sgl_compat_wa
 /* Set the hook of the process, or NULL to print on stderr. After it returns, another thread may still be inside the old
  * hook, so keep the old hook and its `user` valid. */
 SGL_COMPAT_API void sgl_compat_set_warning_hook(sgl_compat_warning_hook hook, void *user);
+
+/* --- statistics --------------------------------------------------------------------------------------------------- */
+
+/* Every use of a deleted name is counted: by name, face (C++ function, operator, access of the Python attribute), stage
+ * and call site, warned about or not. Also counted are the kernels that ran, which `sgl-jit warm --stats` compiles
+ * ahead. Replays of a captured graph do not come here and are not seen. With the environment variable
+ * SGL_KERNEL_COMPAT_STATS=DIR they are written, if this library was used at all, at the end of the process and every
+ * half minute when something has changed, into two files: DIR/HOST-PID-START.jsonl, which `sgl-compat report` reads,
+ * and DIR/HOST-PID-START.prom in Prometheus' text format. DIR is made if only it is missing. Both files are put in
+ * place whole, or not at all, which is then told once on stderr. A child of fork counts from zero and writes its own.
+ * What was counted in the half minute before SIGKILL, _exit or a crash is lost. Set-user-ID programs write nothing by
+ * themselves. */
+
+/* Write them now, into a folder, or with NULL into that of the environment. Not to be called from a signal handler. */
+SGL_COMPAT_API sgl_compat_status sgl_compat_usage_write(const char *folder, char *message, size_t message_size);
+
+/* Count a use that does not come through a function of this library, at a place in Python: of the attribute (call
+ * SGL_COMPAT_CALL_PYTHON), or of an operator that another one serves (SGL_COMPAT_CALL_OPERATOR). stage: silent | warn |
+ * error | tombstone. An operator's stage NULL adds no call, but a sample of where calls come from. Strings are copied.
+ * Returns the place's count for sgl_compat_usage_again, valid as long as the process lives, or NULL: nothing was
+ * counted, a name or the stage is not known. */
+SGL_COMPAT_API void *sgl_compat_usage_python(const char *symbol, sgl_compat_call call, const char *stage,
+                                             const char *module, const char *file, unsigned line);
+
+/* The same use once more, without looking for its place; NULL does nothing. */
+SGL_COMPAT_API void sgl_compat_usage_again(void *count);
+
+/* Called in the thread of an operator's call, for the first 16 calls of each operator at each stage, and then whenever
+ * their number is a power of two: to find the caller, whom C cannot see, and tell sgl_compat_usage_python. Rules as for
+ * the warning hook. NULL: none. */
+typedef void (*sgl_compat_usage_sampler)(const char *symbol);
+SGL_COMPAT_API void sgl_compat_set_usage_sampler(sgl_compat_usage_sampler sampler);
 
 #ifdef __cplusplus
 }

@@ -218,14 +218,17 @@ static void hooks(void) {
 
 /* --- many --------------------------------------------------------------------------------------------------------- */
 
+static bool warn_at(sgl_compat_call call, enum serve_kernel kernel, uintptr_t address) {
+  char message[SERVE_MESSAGE];
+  const void *at = (const void *)address;
+  return warn_call(call, kernel, usage_site(call, kernel, at), at, message, sizeof message);
+}
+
 static pthread_barrier_t start;
 static void *call_both(void *unused) {
   pthread_barrier_wait(&start);
-  for (int i = 0; i < 100; i++) {
-    char message[SERVE_MESSAGE];
-    warn_call(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, (void *)(uintptr_t)(0x1000 + i % 10), message,
-              sizeof message);
-  }
+  for (uintptr_t i = 0; i < 100; i++)
+    warn_at(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, 0x1000 + i % 10);
   return unused;
 }
 static void many_threads(void) {
@@ -248,18 +251,17 @@ static void threads(void) {
 static void many_sites(void) {
   heard.answer = SGL_COMPAT_WARNING_SHOWN;
   sgl_compat_set_warning_hook(hook, NULL);
-  char message[SERVE_MESSAGE];
   for (int again = 0; again < 2; again++)
     for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
       for (sgl_compat_call call = SGL_COMPAT_CALL_CXX; call <= SGL_COMPAT_CALL_OPERATOR; call++)
-        EXPECT(warn_call(call, (enum serve_kernel)kernel, (void *)0x1000, message, sizeof message));
+        EXPECT(warn_at(call, (enum serve_kernel)kernel, 0x1000));
   EXPECT(heard.calls == 2 * SERVE_COUNT);
   for (uintptr_t site = 0x2000; site < 0x2000 + 5000; site++)
-    EXPECT(warn_call(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, (void *)site, message, sizeof message));
+    EXPECT(warn_at(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, site));
   EXPECT(heard.calls > 900 && heard.calls <= 1024);
   int calls = heard.calls;
   for (uintptr_t site = 0x2000; site < 0x2000 + 500; site++)
-    EXPECT(warn_call(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, (void *)site, message, sizeof message));
+    EXPECT(warn_at(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, site));
   EXPECT(heard.calls == calls);
 }
 static void bounded(void) {

@@ -1,0 +1,387 @@
+/* The statistics as files: JSON lines, and Prometheus' text format for the textfile collector of its node exporter.
+ *
+ * They are written when the process ends, when a program asks for it, and every half minute by a thread of their own if
+ * something has changed: servers stop their workers by SIGKILL, and workers of Python's multiprocessing end by _exit.
+ */
+#include "shim/usage.h"
+
+#include "shim/job.h"
+#include "shim/text.h"
+
+#include "compat_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SCHEMA "sgl-kernel-compat-usage/1"
+
+/* --- whose they are ----------------------------------------------------------------------------------------------- */
+
+/* What the environment says about the process. The thread that writes may not look: another one may be changing it. */
+struct who {
+  char host[65], job[256], rank[32];
+};
+static const struct who nobody;
+static _Atomic(const struct who *) whose = &nobody; /* earlier ones stay: a thread may be reading */
+
+void usage_write_look(void) {
+  struct who now;
+  memset(&now, 0, sizeof now);
+  const char *rank = job_rank();
+  job_host(now.host, sizeof now.host);
+  job_seed(now.job, sizeof now.job);
+  snprintf(now.rank, sizeof now.rank, "%s", rank ? rank : "");
+  const struct who *before = atomic_load_explicit(&whose, memory_order_acquire);
+  if (strcmp(before->host, now.host) == 0 && strcmp(before->job, now.job) == 0 && strcmp(before->rank, now.rank) == 0)
+    return;
+  struct who *made = malloc(sizeof *made);
+  if (made) {
+    *made = now;
+    atomic_store_explicit(&whose, made, memory_order_release);
+  }
+}
+
+/* --- the two texts ------------------------------------------------------------------------------------------------ */
+
+static void print_string(FILE *out, const char *name, const char *value) {
+  fprintf(out, "\"%s\":", name);
+  text_json(out, value);
+}
+
+static void print_header(FILE *out, const struct who *who) {
+  char program[4096];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  fputs("{\"schema\":\"" SCHEMA "\",\"version\":\"" SGL_VERSION "\",\"package\":\"" COMPAT_PACKAGE "\",", out);
+  print_string(out, "host", who->host);
+  fprintf(out, ",\"pid\":%ld,\"written\":%lld,", (long)getpid(), (long long)time(NULL));
+  print_string(out, "job", who->job);
+  putc(',', out);
+  print_string(out, "rank", who->rank);
+  putc(',', out);
+  print_string(out, "program", program);
+  fputs("}\n", out);
+}
+
+static void print_caller(FILE *out, const struct usage_row *row) {
+  if (row->caller && row->caller->file[0]) {
+    fputs(",\"caller\":{", out);
+    print_string(out, "file", row->caller->file);
+    fprintf(out, ",\"offset\":\"0x%lx\"", row->caller->offset);
+    if (row->caller->function[0]) {
+      putc(',', out);
+      print_string(out, "function", row->caller->function);
+      fprintf(out, ",\"function_offset\":\"0x%lx\"", row->caller->function_offset);
+    }
+    putc('}', out);
+  } else if (row->file && row->file[0]) {
+    fputs(",\"caller\":{", out);
+    print_string(out, "module", row->module);
+    putc(',', out);
+    print_string(out, "file", row->file);
+    fprintf(out, ",\"line\":%u}", row->line);
+  }
+}
+
+static void print_use(FILE *out, const struct usage_row *row) {
+  const char *comma = "";
+  putc('{', out);
+  print_string(out, "symbol", row->symbol);
+  putc(',', out);
+  print_string(out, "face", row->face);
+  fputs(",\"calls\":{", out);
+  for (int stage = 0; stage < USAGE_STAGES; stage++)
+    if (row->calls[stage]) {
+      fprintf(out, "%s\"%s\":%llu", comma, usage_stage_names[stage], (unsigned long long)row->calls[stage]);
+      comma = ",";
+    }
+  putc('}', out);
+  if (row->samples)
+    fprintf(out, ",\"samples\":%llu", (unsigned long long)row->samples);
+  if (row->failed)
+    fprintf(out, ",\"failed\":%llu", (unsigned long long)row->failed);
+  fprintf(out, ",\"first\":%lu,", (unsigned long)row->first);
+  print_string(out, "removed_in", row->removed_in);
+  print_caller(out, row);
+  fputs("}\n", out);
+}
+
+static void print_lines(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
+  char kernel[128];
+  uint64_t calls;
+  print_header(out, who);
+  for (size_t i = 0; i < count; i++)
+    print_use(out, &rows[i]);
+  for (size_t i = 0; usage_kernel_row(i, kernel, sizeof kernel, &calls); i++)
+    fprintf(out, "{\"kernel\":\"%s\",\"calls\":%llu}\n", kernel, (unsigned long long)calls);
+  if (usage_kernels_lost())
+    fprintf(out, "{\"kernels_lost\":%llu}\n", (unsigned long long)usage_kernels_lost());
+}
+
+/* The module of a row for a label: a shared object's name, a Python module, or nothing. */
+static const char *module_of(const struct usage_row *row) {
+  if (!row->caller)
+    return row->module ? row->module : "";
+  const char *slash = strrchr(row->caller->file, '/');
+  return slash ? slash + 1 : row->caller->file;
+}
+
+static bool is_one_series(const struct usage_row *a, const struct usage_row *b) {
+  return strcmp(a->symbol, b->symbol) == 0 && strcmp(a->face, b->face) == 0 && strcmp(module_of(a), module_of(b)) == 0;
+}
+
+static void print_label(FILE *out, const char *name, const char *value) {
+  fprintf(out, "%s=\"", name);
+  text_prometheus(out, value);
+  fputs("\",", out);
+}
+
+/* Labels with pid and host: the collector refuses the same series from two files. */
+static void print_series(FILE *out, const struct who *who, const struct usage_row *row, int stage, uint64_t calls) {
+  fputs("sgl_kernel_compat_calls_total{", out);
+  print_label(out, "symbol", row->symbol);
+  print_label(out, "face", row->face);
+  print_label(out, "stage", usage_stage_names[stage]);
+  print_label(out, "removed_in", row->removed_in);
+  print_label(out, "module", module_of(row));
+  print_label(out, "job_id", who->job);
+  print_label(out, "rank", who->rank);
+  print_label(out, "host", who->host);
+  fprintf(out, "pid=\"%ld\"} %llu\n", (long)getpid(), (unsigned long long)calls);
+}
+
+static void print_metrics(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
+  fputs("# HELP sgl_kernel_compat_calls_total Uses of names that " COMPAT_PACKAGE
+        " has dropped. Replays of captured graphs are not seen.\n"
+        "# TYPE sgl_kernel_compat_calls_total counter\n",
+        out);
+  for (size_t i = 0; i < count; i++) {
+    bool is_first = true;
+    for (size_t k = 0; k < i && is_first; k++)
+      is_first = !is_one_series(&rows[k], &rows[i]);
+    for (int stage = 0; stage < USAGE_STAGES && is_first; stage++) {
+      uint64_t calls = 0;
+      for (size_t k = i; k < count; k++)
+        calls += is_one_series(&rows[k], &rows[i]) ? rows[k].calls[stage] : 0;
+      if (calls)
+        print_series(out, who, &rows[i], stage, calls);
+    }
+  }
+}
+
+/* --- one file ----------------------------------------------------------------------------------------------------- */
+
+static bool write_all(int file, const char *text, size_t size) {
+  while (size > 0) {
+    ssize_t written = TEMP_FAILURE_RETRY(write(file, text, size));
+    if (written <= 0)
+      return false;
+    text += written;
+    size -= (size_t)written;
+  }
+  return true;
+}
+
+/* Under its name only when it is whole and on the disk. */
+static bool put_file(int folder, const char *name, const char *text, size_t size) {
+  char temporary[400];
+  snprintf(temporary, sizeof temporary, ".%s.new", name); /* this process's own: what is there is a left-over */
+  unlinkat(folder, temporary, 0);
+  int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file < 0)
+    return false;
+  bool good = write_all(file, text, size) && fsync(file) == 0;
+  int problem = errno;
+  if (close(file) != 0 && good) {
+    good = false;
+    problem = errno;
+  }
+  if (good && renameat(folder, temporary, folder, name) == 0)
+    return true;
+  problem = good ? errno : problem;
+  unlinkat(folder, temporary, 0);
+  errno = problem;
+  return false;
+}
+
+typedef void print_function(FILE *out, const struct who *who, const struct usage_row *rows, size_t count);
+
+static bool write_file(int folder, const char *process, const char *end, print_function *print,
+                       const struct usage_row *rows, size_t count) {
+  char *text = NULL, name[300];
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out)
+    return false;
+  print(out, atomic_load_explicit(&whose, memory_order_acquire), rows, count);
+  bool good = fclose(out) == 0;
+  snprintf(name, sizeof name, "%s.%s", process, end);
+  good = good && put_file(folder, name, text, size);
+  int problem = errno;
+  free(text);
+  errno = problem;
+  return good;
+}
+
+static bool write_both(int folder) {
+  char process[200];
+  size_t count;
+  struct usage_row *rows = usage_rows(&count);
+  if (!rows) {
+    errno = ENOMEM;
+    return false;
+  }
+  job_process_name(process, sizeof process);
+  bool good = write_file(folder, process, "jsonl", print_lines, rows, count) &&
+              write_file(folder, process, "prom", print_metrics, rows, count);
+  int problem = errno;
+  free(rows);
+  errno = problem;
+  return good;
+}
+
+static bool write_into(const char *path) {
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    return false;
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return false;
+  bool good = write_both(folder);
+  int problem = errno;
+  if (good)
+    fsync(folder); /* not every file system can */
+  close(folder);
+  errno = problem;
+  return good;
+}
+
+/* --- when --------------------------------------------------------------------------------------------------------- */
+
+/* The environment's folder, read at the first use of the library; NULL: none. */
+static _Atomic(char *) folder_of_environment;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the three below and the files */
+static uint64_t written_total;
+static bool written, told;
+unsigned usage_interval_ms = 30000;
+
+/* A file that grows over its limit (RLIMIT_FSIZE) brings SIGXFSZ, which would end the process. */
+static bool write_quietly(const char *path) {
+  sigset_t signal, before;
+  struct timespec none = {0, 0};
+  sigemptyset(&signal);
+  sigaddset(&signal, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &signal, &before);
+  bool good = write_into(path);
+  int problem = errno;
+  if (!sigismember(&before, SIGXFSZ)) {
+    if (!good && problem == EFBIG)
+      while (sigtimedwait(&signal, NULL, &none) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  errno = problem;
+  return good;
+}
+
+/* Into the environment's folder. A failure is told once. */
+static void write_if_changed(void) {
+  const char *path = atomic_load_explicit(&folder_of_environment, memory_order_acquire);
+  if (!path)
+    return;
+  pthread_mutex_lock(&lock);
+  uint64_t total = usage_total();
+  if (!written || total != written_total) {
+    if (write_quietly(path)) {
+      written = true;
+      written_total = total;
+    } else if (!told) {
+      told = true;
+      char why[128], line[4400];
+      int length = snprintf(line, sizeof line, "sgl-kernel-compat: no statistics are written to %s: %s\n", path,
+                            strerror_r(errno, why, sizeof why));
+      TEMP_FAILURE_RETRY(write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1));
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void *write_now_and_then(void *unused) {
+  for (;;) {
+    struct timespec interval = {usage_interval_ms / 1000, (long)(usage_interval_ms % 1000) * 1000000};
+    nanosleep(&interval, NULL);
+    write_if_changed();
+  }
+  return unused;
+}
+
+/* It takes none of the program's signals. Without a thread the files come at the end. */
+static void start_thread(void) {
+  sigset_t all, before;
+  pthread_t thread;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (pthread_create(&thread, NULL, write_now_and_then, NULL) == 0)
+    pthread_detach(thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void usage_write_begin(void) {
+  const char *value = secure_getenv("SGL_KERNEL_COMPAT_STATS");
+  char *path = value && value[0] ? strdup(value) : NULL;
+  if (!path)
+    return;
+  char *none = NULL;
+  if (!atomic_compare_exchange_strong(&folder_of_environment, &none, path))
+    free(path); /* the parent's, before a fork */
+  start_thread();
+}
+
+/* The parent's thread is not here, and the lock may have been its. Nothing is written until this process counts. */
+void usage_write_forked(void) {
+  static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  memcpy(&lock, &fresh, sizeof lock);
+  written = told = false;
+  free(atomic_exchange(&folder_of_environment, NULL));
+}
+
+__attribute__((destructor)) static void write_at_end(void) {
+  int saved = errno;
+  if (atomic_load_explicit(&folder_of_environment, memory_order_acquire))
+    usage_write_look();
+  write_if_changed();
+  errno = saved;
+}
+
+sgl_compat_status sgl_compat_usage_write(const char *folder, char *message, size_t message_size) {
+  int saved = errno;
+  sgl_compat_status status = SGL_COMPAT_OK;
+  usage_begin();
+  usage_write_look();
+  const char *path = folder ? folder : atomic_load_explicit(&folder_of_environment, memory_order_acquire);
+  if (!path) {
+    snprintf(message, message_size,
+             "sgl_compat_usage_write: no folder is named, and SGL_KERNEL_COMPAT_STATS is not set");
+    status = SGL_COMPAT_ERROR_INVALID_ARGUMENT;
+  } else {
+    pthread_mutex_lock(&lock);
+    bool good = write_quietly(path);
+    int problem = errno;
+    pthread_mutex_unlock(&lock);
+    char why[128];
+    if (!good) {
+      snprintf(message, message_size, "sgl_compat_usage_write: no statistics are written to %s: %s", path,
+               strerror_r(problem, why, sizeof why));
+      status = SGL_COMPAT_ERROR_WRITE;
+    }
+  }
+  errno = saved;
+  return status;
+}
