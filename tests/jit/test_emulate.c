@@ -76,10 +76,11 @@ static void router_body(void) {
     check(&many[i], 6);
 }
 
-/* 4, 10 and 13 warps; the last with idle warps in the third turn, so that batches of loads end inside a turn. */
+/* 1, 5 and 9 units for each of 4 warps: up to 16 tokens only the last shape has more than the ring, with more tokens
+ * the second too. 48 columns: a tile of 32 that is not full. */
 static void fused_a_body(void) {
   static const struct shape shapes[] = {{true, false, 16, 256, FUSED_ENTRIES},
-                                        {true, false, 32, 1280, FUSED_ENTRIES},
+                                        {true, false, 48, 1280, FUSED_ENTRIES},
                                         {true, false, 16, 2304, FUSED_ENTRIES}};
   for (int i = 0; i < 3; i++)
     check(&shapes[i], 7);

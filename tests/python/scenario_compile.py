@@ -37,6 +37,8 @@ def test_supported_api():
 def test_warm_says_why_not():
     raises(RuntimeError, "hidden_dim", sgl_kernel_jit.warm, "dsv3_router_gemm", 256, 7, device=0)
     raises(RuntimeError, "libcuda", sgl_kernel_jit.warm, "dsv3_router_gemm", 256, 7168, torch.float32, "cuda:0")
+    for cpu in ("cpu", torch.device("cpu", 0)):
+        raises(ValueError, "cpu", sgl_kernel_jit.warm, "dsv3_router_gemm", 256, 7168, torch.float32, cpu)
 
 
 def test_fullgraph():
@@ -66,6 +68,23 @@ def test_old_attribute_under_filters():
         for _ in range(2):
             assert torch.equal(f(a, w.t()), sgl_kernel_jit.dsv3_fused_a_gemm(a, w.t()) + 1)
         raises(DeprecationWarning, "sgl_kernel.gemm.dsv3_fused_a_gemm is deprecated", layer, a, w.t())
+
+
+def test_old_import_under_filters():
+    """The same for an import statement that torch traces, and carries out itself."""
+
+    def layer(a, w):
+        from sgl_kernel import bmm_fp8, dsv3_fused_a_gemm
+
+        return dsv3_fused_a_gemm(a, w) + (bmm_fp8 is not None)
+
+    a, w, _ = operands(torch, 2, 256)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f = compiled(layer)
+        for _ in range(2):
+            assert torch.equal(f(a, w.t()), sgl_kernel_jit.dsv3_fused_a_gemm(a, w.t()) + 1)
+        raises(DeprecationWarning, "sgl_kernel.bmm_fp8 is deprecated", layer, a, w.t())
 
 
 def test_operators_fullgraph():

@@ -171,13 +171,6 @@ def may_have(symbol):
     return False
 
 
-def _statement(frame):
-    """The frame of the statement that asks: `from package import name` asks out of the import system, too."""
-    while frame is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == "importlib":
-        frame = frame.f_back
-    return frame
-
-
 def _is_at(frame, operation, argument=None):
     """Is the frame at this operation of Python's byte code?"""
     import opcode
@@ -212,7 +205,7 @@ def own(module, name, symbol, frame):
     """Before module.name, which the installed package has, is handed to frame: what a stage says, if one is set. The
     package's own code is not told, and `import *` gets the name with a warning at most."""
     stage, _ = _policy.get_stage(symbol)
-    statement = _statement(frame)
+    statement = _warn.statement(frame)
     if stage not in ("warn", "error") or (statement is not None and _is_the_packages(statement)):
         return
     where = f"{module}.{name}"
@@ -226,7 +219,7 @@ def answer(module, name, symbol, frame):
     """The value of module.name, asked for by frame. Never inside a traced call: only access warns. The package's own code
     is served in silence."""
     where, (stage, _) = f"{module}.{name}", _policy.get_stage(symbol)
-    statement = _statement(frame)
+    statement = _warn.statement(frame)
     if statement is not None and _is_the_packages(statement):
         stage = "silent"
     if stage == "error":

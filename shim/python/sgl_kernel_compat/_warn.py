@@ -49,6 +49,13 @@ def _user_frame(frame):
     return frame
 
 
+def statement(frame):
+    """The frame of the statement that asks: `from package import name` asks out of the import system, too."""
+    while frame is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == "importlib":
+        frame = frame.f_back
+    return frame
+
+
 def _key(name, frame):
     return frame.f_code.co_filename, frame.f_lineno, name
 
@@ -80,7 +87,7 @@ def at_access(name, text, frame):
         to_stderr(name, text)
         return
     # torch asks while it traces, and again in each guard: there a filter may not raise, and once is enough.
-    traced = _is_torch(frame)
+    traced = _is_torch(statement(frame))
     if traced and name in _seen:
         return
     try:

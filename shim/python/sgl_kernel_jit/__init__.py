@@ -97,9 +97,12 @@ def warm(op, n, k, out_dtype=torch.bfloat16, device=None):
     device: an index or torch.device, the current one by default. RuntimeError when it cannot be had."""
     if op not in _OPS:
         raise ValueError(f"warm: {op!r} is none of {', '.join(_OPS)}")
-    index = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
-    if index is None:
-        index = torch.cuda.current_device()
+    index = device
+    if not isinstance(device, int):
+        place = torch.device("cuda" if device is None else device)
+        if place.type != "cuda":
+            raise ValueError(f"warm: {place} is no CUDA device")
+        index = torch.cuda.current_device() if place.index is None else place.index
     spec = _KernelSpec(_OPS.index(op), n, k, _DTYPES.get(out_dtype, 0))
     why = _library.message_of(_library.jit().sgl_jit_warm, ctypes.byref(spec), index)
     if why:
