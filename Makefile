@@ -113,13 +113,14 @@ CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
 JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
 SHIM_TOOL_OBJS := $(call objs,$(wildcard shim/sgl_compat*.c))
-SHIM_OBJS := $(filter-out $(SHIM_TOOL_OBJS),$(call objs,$(wildcard shim/*.c))) $(B)/obj/gen/compat_table.o
+SHIM_OBJS := $(filter-out $(SHIM_TOOL_OBJS),$(call objs,$(wildcard shim/*.c))) $(B)/obj/shim/tombstone_entry.o \
+             $(B)/obj/gen/compat_table.o
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/prefilter_builtin.o $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS) \
                 $(call objs,jit/cache_folder.c jit/library_search.c jit/status.c)
 
-GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
+GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_tombstones.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
 
 LIBS := $(B)/lib/libsgl_kernel_jit.so $(B)/lib/libsgl_kernel_compat.so
 BINS := $(B)/bin/sgl-migrate $(B)/bin/sgl-jit $(B)/bin/sgl-compat
@@ -132,6 +133,10 @@ deps: $(DEPS_STAMP)
 $(B)/obj/%.o: %.c | $(DEPS_STAMP) $(GENERATED)
 	@mkdir -p $(@D)
 	$(call Q,CC)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(EXTRA_$(firstword $(subst /, ,$*))) -MMD -MP -c -o $@ $<
+
+$(B)/obj/%.o: %.S | $(DEPS_STAMP) $(GENERATED)
+	@mkdir -p $(@D)
+	$(call Q,AS)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # The catalog tool writes what the others include, so its own objects must not wait for it.
 $(B)/obj/catalog/%.o: catalog/%.c | $(DEPS_STAMP)

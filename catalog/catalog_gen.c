@@ -224,6 +224,12 @@ static bool shim_knows(const struct catalog_symbol *symbol) {
   return catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON) || catalog_layer_removal(symbol, CATALOG_LAYER_OPERATOR);
 }
 
+/* A C++ function of an old wheel that is gone and that the shim has no kernel for: it still resolves there. */
+static bool is_tombstone(const struct catalog_symbol *symbol) {
+  return shim_knows(symbol) && !catalog_jit_route(symbol) && symbol->cxx.mangled[0] &&
+         catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
+}
+
 /* A route whose function takes an old call: what python: true promises, or a function of this project or of another
  * library that has all the old parameters under their names. */
 static bool route_takes_old_calls(const struct catalog_route *route) {
@@ -317,6 +323,17 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "};\n"
       "extern const struct compat_entry compat_entries[];\n"
       "extern const unsigned compat_entries_count;\n"
+      "\n"
+      "/* A C++ function that is gone and that the shim has no kernel for, in the order of COMPAT_TOMBSTONES. */\n"
+      "struct compat_tombstone {\n"
+      "  const char *mangled;\n"
+      "  const char *declaration;\n"
+      "  const char *advice;\n"
+      "  const char *change;\n"
+      "  const char *first_without;\n"
+      "  unsigned symbol; /* index into compat_symbols */\n"
+      "};\n"
+      "extern const struct compat_tombstone compat_tombstones[];\n"
       "\n",
       out);
   fputs("#define COMPAT_PACKAGE ", out);
@@ -435,8 +452,36 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     field(out, "first_without", removal->first_without);
     fprintf(out, ".parameters = %u, .symbol = %u},\n", symbol->cxx.parameters, known[i]);
   }
-  fprintf(out, "};\nconst unsigned compat_entries_count = %u;\n", count);
+  fprintf(out,
+          "};\nconst unsigned compat_entries_count = %u;\n\nconst struct compat_tombstone compat_tombstones[] = {\n",
+          count);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    const struct catalog_symbol *symbol = &catalog->symbols[i];
+    if (!is_tombstone(symbol))
+      continue;
+    const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
+    fputs("    {", out);
+    field(out, "mangled", symbol->cxx.mangled);
+    field(out, "declaration", symbol->cxx.declaration);
+    field(out, "advice", catalog_advice(symbol, advice, sizeof advice));
+    field(out, "change", removal->change);
+    field(out, "first_without", removal->first_without);
+    fprintf(out, ".symbol = %u},\n", known[i]);
+  }
+  fputs("    {0}};\n", out);
   free(known);
+}
+
+/* For the assembler and for C: the list, with numbers. */
+static void write_tombstones(FILE *out, const struct catalog *catalog, const char *prelude) {
+  (void)prelude;
+  unsigned count = 0;
+  banner(out, "/* ", " */");
+  fputs("#define COMPAT_TOMBSTONES(X)", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++)
+    if (is_tombstone(&catalog->symbols[i]))
+      fprintf(out, " \\\n  X(%u, %s)", count++, catalog->symbols[i].cxx.mangled);
+  fprintf(out, "\n#define COMPAT_TOMBSTONES_COUNT %u\n", count);
 }
 
 static void write_exports(FILE *out, const struct catalog *catalog, const char *prelude) {
@@ -444,7 +489,7 @@ static void write_exports(FILE *out, const struct catalog *catalog, const char *
   banner(out, "# ", "");
   fputs("SGL_KERNEL_COMPAT_1.0 {\n  global:\n", out);
   for (unsigned i = 0; i < catalog->symbols_count; i++)
-    if (shim_serves_cxx(&catalog->symbols[i]))
+    if (shim_serves_cxx(&catalog->symbols[i]) || is_tombstone(&catalog->symbols[i]))
       fprintf(out, "    %s;\n", catalog->symbols[i].cxx.mangled);
   fputs("    sgl_compat_*;\n  local:\n    *;\n};\n", out);
 }
@@ -653,10 +698,15 @@ static const struct {
   const char *name;
   void (*write)(FILE *out, const struct catalog *catalog, const char *prelude);
 } outputs[] = {
-    {"catalog_builtin.c", write_builtin},  {"compat_table.h", write_table_header},
-    {"compat_table.c", write_table},       {"compat_exports.map", write_exports},
-    {"cxx_prelude.c", write_prelude},      {"compat_catalog.py", write_python},
-    {"compat_old.pyi", write_python_stub}, {"sgl_kernel_compat_old.h", write_old_header},
+    {"catalog_builtin.c", write_builtin},
+    {"compat_table.h", write_table_header},
+    {"compat_table.c", write_table},
+    {"compat_exports.map", write_exports},
+    {"compat_tombstones.h", write_tombstones},
+    {"cxx_prelude.c", write_prelude},
+    {"compat_catalog.py", write_python},
+    {"compat_old.pyi", write_python_stub},
+    {"sgl_kernel_compat_old.h", write_old_header},
 };
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 

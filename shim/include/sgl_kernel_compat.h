@@ -15,6 +15,9 @@
  * library defines the same function (an old wheel of the kernel library), the call goes there, silently; a definition
  * that comes before this library in the global scope is left out, since it has been passed by already (a tracer's).
  *
+ * Every other C++ function that has left sgl_kernel is exported too, so that libraries that call one can be loaded: a call
+ * goes to another loaded definition with its arguments untouched (x86-64), and throws without one, with the advice.
+ *
  * torch is not linked. Its C functions are looked up in the process when they are first needed, and again later for as
  * long as torch is not there, so this library may be loaded before torch.
  *

@@ -5,7 +5,7 @@ import os, pathlib, shutil, subprocess, sys, tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TOOL = pathlib.Path(os.environ["BUILD_DIR"]) / "bin" / "sgl-catalog"
 CATALOG = HERE.parent.parent / "catalog" / "removals.yaml"
-OUTPUTS = ["catalog_builtin.c", "compat_catalog.py", "compat_exports.map", "compat_old.pyi", "compat_table.c", "compat_table.h", "cxx_prelude.c", "sgl_kernel_compat_old.h"]
+OUTPUTS = ["catalog_builtin.c", "compat_catalog.py", "compat_exports.map", "compat_old.pyi", "compat_table.c", "compat_table.h", "compat_tombstones.h", "cxx_prelude.c", "sgl_kernel_compat_old.h"]
 passed = failed = 0
 
 

@@ -89,7 +89,7 @@ def dynamic(library):
     return re.findall(r"\((\w+)\)\s+(?:Shared library: |Library \w+: |Flags: )?\[?([^\]\n]*)", run("readelf", "-d", "-W", library)[0])
 
 
-def test_exports_exactly():
+def test_exports():
     declared = set(re.findall(r"^SGL_COMPAT_API .*?(sgl_compat_\w+)\(", (ROOT / "shim/include/sgl_kernel_compat.h").read_text(), re.M))
     assert len(declared) >= 8, declared
     # The compiler itself says what the old names are called.
@@ -99,7 +99,8 @@ def test_exports_exactly():
     assert len(mangled) == 3, mangled
     lines = [line.split() for line in run("nm", "-D", "--defined-only", COMPAT)[0].splitlines()]
     have = {line[-1].split("@")[0] for line in lines if line[-2] != "A"}
-    assert have == declared | mangled, have ^ (declared | mangled)
+    assert {name for name in have if not name.startswith("_Z")} == declared, have ^ declared
+    assert mangled <= have, mangled - have  # the others: test_tombstones.py
     assert all(line[-2] == "T" for line in lines if line[-2] != "A"), lines
 
 
