@@ -26,7 +26,7 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
                    void *const tensors[]) {
   int saved = errno;
   uint8_t policy = policy_of(serve_symbol(kernel));
-  struct usage_site *site = usage_site(SGL_COMPAT_CALL_CXX, kernel, address);
+  struct usage_site *site = usage_site(SGL_COMPAT_CALL_CXX, serve_symbol(kernel), address);
   usage_count(site, policy_stage(policy));
   sgl_compat_serve how = policy_serve(policy);
   bool may_forward = how == SGL_COMPAT_SERVE_AUTO || how == SGL_COMPAT_SERVE_OLD;

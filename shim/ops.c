@@ -46,7 +46,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
   char message[SERVE_MESSAGE];
   void *tensors[SERVE_TENSORS];
   uint8_t policy = policy_of(serve_symbol(kernel));
-  struct usage_site *site = address ? usage_site(SGL_COMPAT_CALL_OPERATOR, kernel, address) : NULL;
+  struct usage_site *site = address ? usage_site(SGL_COMPAT_CALL_OPERATOR, serve_symbol(kernel), address) : NULL;
   if (site && usage_is_sampled(usage_count(site, policy_stage(policy))))
     usage_sample(kernel);
   bool ok = open_stack(kernel, stack, arguments, results, tensors);

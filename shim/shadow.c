@@ -47,6 +47,16 @@ struct shadow_counts shadow_get_counts(enum serve_kernel kernel) {
                                 .errors = atomic_load(&sides[kernel].errors)};
 }
 
+void shadow_clear_counts(void) {
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
+    _Atomic uint64_t *const counts[] = {&sides[kernel].calls,    &sides[kernel].matches,     &sides[kernel].mismatches,
+                                        &sides[kernel].ignored,  &sides[kernel].over_budget, &sides[kernel].errors,
+                                        &sides[kernel].first_ns, &sides[kernel].spent_ns};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+      atomic_store(counts[i], 0);
+  }
+}
+
 static uint64_t now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

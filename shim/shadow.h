@@ -34,6 +34,8 @@ struct shadow_counts {
   uint64_t errors; /* a copy, the other side or memory failed */
 };
 struct shadow_counts shadow_get_counts(enum serve_kernel kernel);
+/* In the child of a fork, whose process begins now. */
+void shadow_clear_counts(void);
 
 /* After the kernel has run on its tensors, in the order of the C interface. May change errno. */
 void shadow_after(const struct torch_abi *torch, enum serve_kernel kernel, const sgl_jit_tensor views[],

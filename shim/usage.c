@@ -31,14 +31,14 @@ static void set_first(_Atomic uint32_t *first) {
 
 /* --- call sites --------------------------------------------------------------------------------------------------- */
 
-/* Open addressing. A key is the return address with the kernel and the face in the top byte, where addresses of user
+/* Open addressing. A key is the return address with the symbol and the face in the top byte, where addresses of user
  * programs have zeros. */
 enum { SITES = 1024, PROBES = 16 };
 static struct usage_site sites[SITES];
 /* What stands for the sites that found no place. Nothing is said for them: a program with that many call sites has been
  * told often enough. */
-static struct usage_site others[2 * SERVE_COUNT];
-_Static_assert(1 + 2 * SERVE_COUNT < 128, "the kernel and the face fit into the top byte");
+static struct usage_site others[2 * COMPAT_SYMBOLS];
+_Static_assert(1 + 2 * COMPAT_SYMBOLS <= 256, "the symbol and the face fit into the top byte");
 _Static_assert(sizeof(uintptr_t) == 8, "addresses leave their top byte free");
 
 static size_t place_of(uint64_t key) {
@@ -77,8 +77,8 @@ const struct usage_caller *usage_caller(struct usage_site *site, const void *add
   return known;
 }
 
-struct usage_site *usage_site(sgl_compat_call call, enum serve_kernel kernel, const void *address) {
-  uintptr_t which = 2 * (uintptr_t)kernel + (call == SGL_COMPAT_CALL_OPERATOR);
+struct usage_site *usage_site(sgl_compat_call call, unsigned symbol, const void *address) {
+  uintptr_t which = 2 * (uintptr_t)symbol + (call == SGL_COMPAT_CALL_OPERATOR);
   uintptr_t key = ((uintptr_t)address & (UINTPTR_MAX >> 8)) | (1 + which) << 56;
   size_t start = place_of(key);
   for (size_t probe = 0; probe < PROBES; probe++) {
@@ -284,12 +284,10 @@ static bool take_counts(struct usage_row *row, const _Atomic uint64_t calls[USAG
   return sum > 0;
 }
 
-/* which: 2 * kernel + whether it is an operator */
+/* which: 2 * symbol + whether it is an operator */
 static bool add_site(struct rows *rows, const struct usage_site *site, unsigned which) {
   bool is_operator = which % 2;
-  int symbol = find_symbol(serve_name((enum serve_kernel)(which / 2)));
-  struct usage_row *row =
-      symbol < 0 ? NULL : add_row(rows, (unsigned)symbol, is_operator ? SGL_COMPAT_CALL_OPERATOR : SGL_COMPAT_CALL_CXX);
+  struct usage_row *row = add_row(rows, which / 2, is_operator ? SGL_COMPAT_CALL_OPERATOR : SGL_COMPAT_CALL_CXX);
   if (!row)
     return false;
   if (!take_counts(row, site->calls, &site->first))
@@ -336,7 +334,7 @@ struct usage_row *usage_rows(size_t *count) {
     uintptr_t key = atomic_load_explicit(&sites[i].key, memory_order_relaxed);
     good = key == 0 || add_site(&rows, &sites[i], (unsigned)(key >> 56) - 1);
   }
-  for (unsigned i = 0; good && i < 2 * SERVE_COUNT; i++)
+  for (unsigned i = 0; good && i < 2 * COMPAT_SYMBOLS; i++)
     good = add_site(&rows, &others[i], i);
   for (unsigned i = 0; good && i < BUCKETS; i++)
     for (struct place *at = atomic_load_explicit(&buckets[i], memory_order_acquire); good && at; at = at->next)
@@ -376,7 +374,7 @@ uint64_t usage_kernels_lost(void) {
 
 /* All counts, one after the other: visits each until `visit` has seen all. */
 static void each_count(void (*visit)(_Atomic uint64_t *count, void *user), void *user) {
-  for (size_t i = 0; i < SITES + 2 * SERVE_COUNT; i++) {
+  for (size_t i = 0; i < SITES + 2 * COMPAT_SYMBOLS; i++) {
     struct usage_site *site = i < SITES ? &sites[i] : &others[i - SITES];
     for (int stage = 0; stage < USAGE_STAGES; stage++)
       visit(&site->calls[stage], user);
@@ -415,7 +413,7 @@ static void forked(void) {
   each_count(clear, NULL);
   for (size_t i = 0; i < SITES; i++)
     atomic_store_explicit(&sites[i].first, 0, memory_order_relaxed);
-  for (size_t i = 0; i < 2 * SERVE_COUNT; i++)
+  for (size_t i = 0; i < 2 * COMPAT_SYMBOLS; i++)
     atomic_store_explicit(&others[i].first, 0, memory_order_relaxed);
   for (size_t i = 0; i < BUCKETS; i++)
     for (struct place *at = atomic_load_explicit(&buckets[i], memory_order_acquire); at; at = at->next)

@@ -14,7 +14,7 @@
 
 enum { USAGE_STAGES = 4, USAGE_SAMPLES = 16 }; /* stages: sgl_compat_stage */
 
-/* A call site, told apart by the return address, the kernel and the face; a cache line of its own. */
+/* A call site, told apart by the return address, the symbol and the face; a cache line of its own. */
 struct usage_site {
   _Alignas(64) _Atomic uintptr_t key;
   _Atomic uint64_t calls[USAGE_STAGES];

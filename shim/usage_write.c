@@ -6,6 +6,7 @@
 #include "shim/usage.h"
 
 #include "shim/job.h"
+#include "shim/shadow.h"
 #include "shim/text.h"
 
 #include "compat_table.h"
@@ -114,14 +115,29 @@ static void print_use(FILE *out, const struct usage_row *row) {
   fputs("}\n", out);
 }
 
+/* Also where no call has come: that shadow is on and compares nothing has to be seen. */
+static void print_shadow(FILE *out, enum serve_kernel kernel) {
+  struct shadow_counts n = shadow_get_counts(kernel);
+  if (!shadow_is_on(kernel) && n.calls == 0)
+    return;
+  fprintf(out,
+          "{\"shadow\":\"%s\",\"calls\":%llu,\"matches\":%llu,\"mismatches\":%llu,\"ignored\":%llu,"
+          "\"over_budget\":%llu,\"errors\":%llu}\n",
+          serve_name(kernel), (unsigned long long)n.calls, (unsigned long long)n.matches,
+          (unsigned long long)n.mismatches, (unsigned long long)n.ignored, (unsigned long long)n.over_budget,
+          (unsigned long long)n.errors);
+}
+
 static void print_lines(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
-  char kernel[128];
+  char name[128];
   uint64_t calls;
   print_header(out, who);
   for (size_t i = 0; i < count; i++)
     print_use(out, &rows[i]);
-  for (size_t i = 0; usage_kernel_row(i, kernel, sizeof kernel, &calls); i++)
-    fprintf(out, "{\"kernel\":\"%s\",\"calls\":%llu}\n", kernel, (unsigned long long)calls);
+  for (size_t i = 0; usage_kernel_row(i, name, sizeof name, &calls); i++)
+    fprintf(out, "{\"kernel\":\"%s\",\"calls\":%llu}\n", name, (unsigned long long)calls);
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+    print_shadow(out, (enum serve_kernel)kernel);
   if (usage_kernels_lost())
     fprintf(out, "{\"kernels_lost\":%llu}\n", (unsigned long long)usage_kernels_lost());
 }
@@ -144,7 +160,14 @@ static void print_label(FILE *out, const char *name, const char *value) {
   fputs("\",", out);
 }
 
-/* Labels with pid and host: the collector refuses the same series from two files. */
+/* The labels that end a series. With pid and host: the collector refuses the same series from two files. */
+static void print_process(FILE *out, const struct who *who, uint64_t value) {
+  print_label(out, "job_id", who->job);
+  print_label(out, "rank", who->rank);
+  print_label(out, "host", who->host);
+  fprintf(out, "pid=\"%ld\"} %llu\n", (long)getpid(), (unsigned long long)value);
+}
+
 static void print_series(FILE *out, const struct who *who, const struct usage_row *row, int stage, uint64_t calls) {
   fputs("sgl_kernel_compat_calls_total{", out);
   print_label(out, "symbol", row->symbol);
@@ -152,10 +175,27 @@ static void print_series(FILE *out, const struct who *who, const struct usage_ro
   print_label(out, "stage", usage_stage_names[stage]);
   print_label(out, "removed_in", row->removed_in);
   print_label(out, "module", module_of(row));
-  print_label(out, "job_id", who->job);
-  print_label(out, "rank", who->rank);
-  print_label(out, "host", who->host);
-  fprintf(out, "pid=\"%ld\"} %llu\n", (long)getpid(), (unsigned long long)calls);
+  print_process(out, who, calls);
+}
+
+static void print_shadow_series(FILE *out, const struct who *who, enum serve_kernel kernel) {
+  struct shadow_counts n = shadow_get_counts(kernel);
+  const struct {
+    const char *outcome;
+    uint64_t count;
+  } outcomes[] = {{"match", n.matches},
+                  {"mismatch", n.mismatches},
+                  {"ignored", n.ignored},
+                  {"over_budget", n.over_budget},
+                  {"error", n.errors}};
+  if (!shadow_is_on(kernel) && n.calls == 0)
+    return;
+  for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
+    fputs("sgl_kernel_compat_shadow_total{", out);
+    print_label(out, "symbol", serve_name(kernel));
+    print_label(out, "outcome", outcomes[i].outcome);
+    print_process(out, who, outcomes[i].count);
+  }
 }
 
 static void print_metrics(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
@@ -175,6 +215,11 @@ static void print_metrics(FILE *out, const struct who *who, const struct usage_r
         print_series(out, who, &rows[i], stage, calls);
     }
   }
+  fputs("# HELP sgl_kernel_compat_shadow_total Calls that were compared with the other side, by outcome.\n"
+        "# TYPE sgl_kernel_compat_shadow_total counter\n",
+        out);
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+    print_shadow_series(out, who, (enum serve_kernel)kernel);
 }
 
 /* --- one file ----------------------------------------------------------------------------------------------------- */
@@ -272,6 +317,13 @@ static uint64_t written_total;
 static bool written, told;
 unsigned usage_interval_ms = 30000;
 
+static uint64_t shadow_total(void) {
+  uint64_t total = 0;
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+    total += shadow_get_counts((enum serve_kernel)kernel).calls;
+  return total;
+}
+
 /* A file that grows over its limit (RLIMIT_FSIZE) brings SIGXFSZ, which would end the process. */
 static bool write_quietly(const char *path) {
   sigset_t signal, before;
@@ -297,7 +349,7 @@ static void write_if_changed(void) {
   if (!path)
     return;
   pthread_mutex_lock(&lock);
-  uint64_t total = usage_total();
+  uint64_t total = usage_total() + shadow_total();
   if (!written || total != written_total) {
     if (write_quietly(path)) {
       written = true;
@@ -349,6 +401,7 @@ void usage_write_forked(void) {
   static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   memcpy(&lock, &fresh, sizeof lock);
   written = told = false;
+  shadow_clear_counts();
   free(atomic_exchange(&folder_of_environment, NULL));
 }
 

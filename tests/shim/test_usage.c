@@ -1,4 +1,5 @@
 /* Statistics: exact counts, in threads and after a fork; files that are whole or not there. */
+#include "shim/shadow.h"
 #include "shim/usage.h"
 
 #include "tests/shim/world.h"
@@ -117,9 +118,10 @@ enum { THREADS = 16, ROUNDS = 20000 };
 static void *count_in_thread(void *unused) {
   pthread_barrier_wait(&start);
   for (uintptr_t i = 0; i < ROUNDS; i++) {
-    usage_count(usage_site(SGL_COMPAT_CALL_CXX, SERVE_DSV3_ROUTER_GEMM, (void *)(0x1000 + i % 7)),
+    usage_count(usage_site(SGL_COMPAT_CALL_CXX, serve_symbol(SERVE_DSV3_ROUTER_GEMM), (void *)(0x1000 + i % 7)),
                 SGL_COMPAT_STAGE_WARN);
-    usage_count(usage_site(SGL_COMPAT_CALL_OPERATOR, SERVE_BMM_FP8, (void *)0x1000), SGL_COMPAT_STAGE_SILENT);
+    usage_count(usage_site(SGL_COMPAT_CALL_OPERATOR, serve_symbol(SERVE_BMM_FP8), (void *)0x1000),
+                SGL_COMPAT_STAGE_SILENT);
     usage_kernel(SERVE_DSV3_ROUTER_GEMM, 256 + 8 * (int64_t)(i % 3), 7168, SGL_JIT_DTYPE_FLOAT32);
     if (i % 16 == 0) {
       void *count = sgl_compat_usage_python("awq_dequantize", SGL_COMPAT_CALL_PYTHON, "warn", "model.layers",
@@ -215,7 +217,7 @@ static void real_calls(void) {
   EXPECT(world_throws(call, NULL));
   sgl_compat_set_usage_sampler(sampler);
   for (int i = 0; i < 40; i++) {
-    struct usage_site *site = usage_site(SGL_COMPAT_CALL_OPERATOR, SERVE_DSV3_FUSED_A_GEMM, (void *)0x10);
+    struct usage_site *site = usage_site(SGL_COMPAT_CALL_OPERATOR, serve_symbol(SERVE_DSV3_FUSED_A_GEMM), (void *)0x10);
     if (usage_is_sampled(usage_count(site, SGL_COMPAT_STAGE_WARN)))
       usage_sample(SERVE_DSV3_FUSED_A_GEMM);
   }
@@ -287,10 +289,28 @@ static void places(void) {
   world_child(python_places);
 }
 
+/* Shadow's outcomes are written, also where it is on and no call has come. */
+static void shadow_lines(void) {
+  static const struct shadow_settings settings = {.first = 1};
+  EXPECT(shadow_set(SERVE_BMM_FP8, &settings));
+  json_t *all = written();
+  const json_t *line = line_of(all, "shadow", "bmm_fp8");
+  EXPECT(json_is_integer(json_object_get(line, "calls")) && json_is_integer(json_object_get(line, "over_budget")));
+  EXPECT(json_array_size(all) == 2);
+  char path[400];
+  files(".prom", path, sizeof path);
+  EXPECT_CONTAINS(text_of(path), "sgl_kernel_compat_shadow_total{symbol=\"bmm_fp8\",outcome=\"mismatch\",");
+  json_decref(all);
+  remove_folder();
+}
+static void shadow(void) {
+  world_child(shadow_lines);
+}
+
 /* --- the process -------------------------------------------------------------------------------------------------- */
 
 static void count_once(enum serve_kernel kernel) {
-  usage_count(usage_site(SGL_COMPAT_CALL_CXX, kernel, (void *)0x1000), SGL_COMPAT_STAGE_WARN);
+  usage_count(usage_site(SGL_COMPAT_CALL_CXX, serve_symbol(kernel), (void *)0x1000), SGL_COMPAT_STAGE_WARN);
 }
 
 /* Ends as programs do, so that destructors run; its own result is the status. */
@@ -508,7 +528,8 @@ static void disks(void) {
 }
 
 static const struct unit_test tests[] = {
-    {"threads", threads}, {"contents", contents},           {"places", places},   {"forks", forks},
-    {"limits", limits},   {"thread_writes", thread_writes}, {"folders", folders}, {"disks", disks},
+    {"threads", threads}, {"contents", contents}, {"places", places},
+    {"forks", forks},     {"limits", limits},     {"thread_writes", thread_writes},
+    {"folders", folders}, {"disks", disks},       {"shadow", shadow},
 };
 UNIT_MAIN("shim.usage", tests)
