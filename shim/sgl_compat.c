@@ -17,6 +17,7 @@ static const struct command {
 } commands[] = {
     {"policy check", "look for faults in policy files, for CI", tool_policy_check_help, tool_policy_check},
     {"replay", "make the comparisons again that a shadow run has saved", tool_replay_help, tool_replay},
+    {"report", "who still uses what, from the statistics of many processes", tool_report_help, tool_report},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -78,11 +79,11 @@ void *tool_realloc(void *memory, size_t size) {
 }
 
 char *tool_read(const char *path, size_t *size) {
-  FILE *file = fopen(path, "re");
   char *text = tool_realloc(NULL, 1);
   size_t room = 0, got;
   *size = 0;
   errno = 0;
+  FILE *file = fopen(path, "re");
   while (file && (room = *size + 65536, text = tool_realloc(text, room + 1),
                   got = fread(text + *size, 1, room - *size, file)) > 0)
     *size += got;

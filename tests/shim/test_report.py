@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""sgl-compat report: a job of 128 processes that write their statistics into one folder, and files that are made here."""
+import html.parser, json, os, pathlib, re, subprocess, sys, tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import main
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
+TOOL, LIBRARY, JOB = BUILD / "bin/sgl-compat", BUILD / "lib/libsgl_kernel_compat.so", BUILD / "tests/shim/fake_job.so"
+RANKS, CALLS = 128, 100
+
+
+def report(*arguments, status=0, cwd=None):
+    done = subprocess.run([TOOL, "report", *map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=cwd)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    assert "Sanitizer" not in done.stderr, done.stderr
+    return done
+
+
+def header(**more):
+    return {"schema": "sgl-kernel-compat-usage/1", "version": "0.1.0", "package": "sgl_kernel", "host": "node1", "pid": 7,
+            "written": 1764547200, "job": "SLURM_JOB_ID=12", "rank": "0", "program": "/usr/bin/python3", **more}
+
+
+def use(symbol="dsv3_router_gemm", face="python", calls=(("warn", 3),), first=1764500000, **more):
+    return {"symbol": symbol, "face": face, "calls": dict(calls), "first": first, "removed_in": "0.4.5", **more}
+
+
+class Folder(tempfile.TemporaryDirectory):
+    def __enter__(self):
+        self.path = pathlib.Path(super().__enter__())
+        return self
+
+    def put(self, name, *lines):
+        (self.path / name).write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+        return self.path / name
+
+
+def test_a_job_of_128_processes():
+    """Each is forked with the variables of its rank, calls the C++ function and ends; half of them call another one too."""
+    with Folder() as folder:
+        stats = folder.path / "stats"
+        code = f"""import ctypes, os
+ctypes.CDLL({str(LIBRARY)!r}, mode=ctypes.RTLD_GLOBAL)
+library = ctypes.CDLL({str(JOB)!r})
+for rank in range({RANKS}):
+    if os.fork() == 0:
+        os.environ.update(RANK=str(rank), SLURM_JOB_ID="77" if rank < 64 else "78")
+        library.job_rank(rank, {CALLS})
+        os._exit(1)
+while True:
+    try:
+        assert os.wait()[1] == 0
+    except ChildProcessError:
+        break
+"""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGL_", "SLURM_"))}
+        environment.update(SGL_KERNEL_COMPAT_STATS=str(stats), SGL_KERNEL_COMPAT_WARN="off")
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
+        names = sorted(p.name for p in stats.iterdir())
+        assert len([n for n in names if n.endswith(".jsonl")]) == RANKS == len([n for n in names if n.endswith(".prom")]), names
+        assert len(names) == 2 * RANKS, names
+        tree = json.loads(report("--json", *stats.glob("*.jsonl")).stdout)
+        router, bmm = tree["symbols"]["dsv3_router_gemm"], tree["symbols"]["bmm_fp8"]
+        assert tree["processes"] == RANKS and set(tree["jobs"]) == {"SLURM_JOB_ID=77", "SLURM_JOB_ID=78"}, tree
+        assert router["calls"] == router["failed"] == RANKS * CALLS and router["faces"] == {"cxx": RANKS * CALLS}, router
+        assert router["processes"] == RANKS and router["jobs"] == 2 and bmm["processes"] == RANKS // 2, (router, bmm)
+        assert bmm["calls"] == RANKS // 2 and len(router["callers"]) == 1, (router, bmm)
+        assert re.fullmatch(r"fake_job\.so\+0x[0-9a-f]+ \(job_rank\)", router["callers"][0]["place"]), router
+        assert "dsv3_fused_a_gemm" in tree["unused"] and "bmm_fp8" not in tree["unused"]
+        assert json.loads(report("--json", stats).stdout) == tree  # the folder's name is enough
+        assert json.loads(report("--json", stats, *stats.glob("*.jsonl")).stdout) == tree  # each file counts once
+        series = [line.split("{")[1] for p in stats.glob("*.prom") for line in p.read_text().splitlines() if line.startswith("sgl_kernel_compat_calls")]
+        labels = [line[:line.rindex("}")] for line in series]
+        assert len(labels) == len(set(labels)) == RANKS + RANKS // 2  # a collector takes all files together
+        table = report(stats).stdout
+        assert f"{RANKS} processes of 2 jobs on 1 host" in table and "Replays of captured graphs are not seen" in table, table
+        assert re.search(rf"dsv3_router_gemm +0\.4\.5 +warn +{RANKS * CALLS} +{RANKS * CALLS} +128 of 128 .* no: in use", table), table
+
+
+def test_the_table():
+    with Folder() as folder:
+        one = folder.put("one.jsonl", header(),
+                         use(calls=[("warn", 3), ("silent", 2)], caller={"module": "model.layers", "file": "/srv/m/layers.py", "line": 12}),
+                         use(face="operator", calls=[("warn", 10)], failed=1, first=1764400000),
+                         use(face="operator", calls=[], samples=4, caller={"module": "model.moe", "file": "/srv/m/moe.py", "line": 7}),
+                         use("awq_dequantize", calls=[("error", 1)], first=1764460000),
+                         {"kernel": "dsv3_router_gemm:256x7168:float32", "calls": 10},
+                         {"shadow": "dsv3_router_gemm", "calls": 10, "matches": 2, "mismatches": 1, "ignored": 0, "over_budget": 7, "errors": 0},
+                         {"shadow": "bmm_fp8", "calls": 0, "matches": 0, "mismatches": 0, "ignored": 0, "over_budget": 0, "errors": 0})
+        two = folder.put("two.jsonl", header(host="node2", rank="1", written=1764633600, job=""),
+                         use(calls=[("warn", 4)], caller={"module": "model.layers", "file": "/srv/m/layers.py", "line": 12}),
+                         {"kernel": "dsv3_router_gemm:256x7168:float32", "calls": 1})
+        done = report(one, two)
+        want = """\
+2 processes of 2 jobs on 2 hosts, written 2025-12-01 to 2025-12-02 (UTC). Replays of captured graphs are not seen.
+
+symbol            removed in  stage                 uses    failed  processes     first       last        ready to delete
+awq_dequantize    0.4.5       error                    1         0  1 of 2        2025-11-29  2025-12-01  no: it is asked for, and fails
+    python  an unknown place: 1, in 1 process
+dsv3_router_gemm  0.4.5       silent, warn            19         1  2 of 2        2025-11-29  2025-12-02  no: in use
+    operator  through torch's dispatcher: 10, in 1 process
+    python  layers.py:12 (model.layers): 9, in 2 processes
+    operator  moe.py:7 (model.moe): 4 of the sampled calls, in 1 process
+
+kernels that ran (sgl-jit warm --stats compiles them ahead):
+    dsv3_router_gemm:256x7168:float32: 11
+
+shadow comparisons:
+    bmm_fp8: nothing was compared: 0 matched, 0 did not, 0 ignored, 0 over the budget, 0 errors, of 0 calls
+    dsv3_router_gemm: 2 matched, 1 did not, 0 ignored, 7 over the budget, 0 errors, of 10 calls
+
+ready to delete, not used by any of these processes: """
+        assert done.stdout.startswith(want), done.stdout
+        assert report(two, one).stdout == done.stdout  # the order of the files does not matter
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.text, self.links = [], "", []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page():
+    with Folder() as folder:
+        one = folder.put("one.jsonl", header(), use(caller={"module": "<script>alert(1)</script>", "file": "/srv/\"&<x>.py", "line": 1}),
+                         {"kernel": "dsv3_router_gemm:256x7168:float32", "calls": 10},
+                         {"shadow": "bmm_fp8", "calls": 0, "matches": 0, "mismatches": 0, "ignored": 0, "over_budget": 0, "errors": 0})
+        page = folder.path / "page.html"
+        done = report("--html", page, one)
+        text = page.read_text()
+        parsed = Page(text)
+        assert not parsed.links and "<script" not in text and "http" not in text, text
+        for part in ("dsv3_router_gemm", "\"&<x>.py:1 (<script>alert(1)</script>): 3, in 1 process", "no: in use", "Ready to delete",
+                     "awq_dequantize", "dsv3_router_gemm:256x7168:float32", "nothing was compared", "Replays of captured graphs"):
+            assert part in parsed.text, (part, parsed.text)
+        assert done.stdout == report(one).stdout
+        done = report("--html", folder.path / "no" / "page.html", one, status=1)
+        assert "--html" in done.stderr and "No such file or directory" in done.stderr, done.stderr
+
+
+def test_faults():
+    """Each is named, and the rest is reported."""
+    with Folder() as folder:
+        good = folder.put("good.jsonl", header(), use())
+        for name, lines, why in (
+                ("empty", [], "empty.jsonl:1: no file of statistics: it is empty"),
+                ("other", [{"schema": "sgl-kernel-compat-usage/2"}], "other.jsonl:1: statistics of another version than sgl-kernel-compat-usage/1"),
+                ("foreign", ["{}\n"], "foreign.jsonl:1: no file of statistics: its first line has no schema"),
+                ("cut", [header(), '{"symbol":"dsv3'], "cut.jsonl:2: no line of statistics: "),
+                ("list", [header(), "[]\n"], "list.jsonl:2: no line of statistics: it is no JSON object"),
+                ("without", [header(), {"symbol": "bmm_fp8"}], "without.jsonl:2: a use of a symbol without calls, first or face")):
+            bad = folder.put(f"{name}.jsonl", *lines)
+            done = report("--json", bad, good, status=1)
+            assert why in done.stderr and len(done.stderr.splitlines()) == 1, (name, done.stderr)
+            assert json.loads(done.stdout)["symbols"]["dsv3_router_gemm"]["calls"] == 3
+        done = report(folder.path / "none.jsonl", status=1)
+        assert "none.jsonl: No such file or directory" in done.stderr and "nothing is known of any name" in done.stdout, done
+        for arguments in ((), ("--html",), ("--loud", good)):
+            assert "see sgl-compat report --help" in report(*arguments, status=2).stderr
+
+
+main(globals())
