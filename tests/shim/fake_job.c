@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern void cxx_router(void *output, const void *mat_a, const void *mat_b)
-    __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
+extern void cxx_router(void *output, const void *mat_a,
+                       const void *mat_b) __asm__("_Z16dsv3_router_gemmRN2at6TensorERKS0_S3_");
 extern void cxx_bmm(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer,
                     int64_t cublas_handle) __asm__("_Z7bmm_fp8N2at6TensorES0_S0_S0_S0_S0_l");
 

@@ -160,6 +160,18 @@ def test_goes_on_to_the_old_library():
     assert lines == ["awq 10203"] * 2 + told * 2 + ["awq 10203"] * 2, lines
 
 
+def test_statistics():
+    """Both ends of a call are counted: the error, and the way to the old library, which later calls take unseen."""
+    old = compiled("libold.so", OLD, "-shared")
+    run(compiled("counted", PROGRAM, *linked()), "/nonexistent", old, SGL_KERNEL_COMPAT_STATS=str(WORK / "stats"))
+    (file,) = (WORK / "stats").glob("*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    assert {line["symbol"] for line in lines} == {"tree_speculative_sampling_target_only", "apply_rope_with_cos_sin_cache_inplace", "awq_dequantize"}, lines
+    for line in lines:
+        assert line["face"] == "cxx" and line["calls"] == {"tombstone": 3} and line["failed"] == 2, line
+        assert line["caller"]["file"].endswith("/counted"), line
+
+
 def test_preloaded():
     """A library that was linked with the old one, which has lost the functions since."""
     compiled("libcommon_ops.so", OLD, "-shared", "-Wl,-soname,libcommon_ops.so")
