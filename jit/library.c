@@ -1,13 +1,34 @@
 /* A library of the CUDA toolkit, found as library_search.c says and loaded with dlopen. */
 #include "internal.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden"))); /* of this library, from the linker */
+
+/* Made for another kind of processor? Of such a file the loader says that there is none. */
+static bool is_foreign(const char *path) {
+  ElfW(Ehdr) header;
+  int file = strchr(path, '/') ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  bool foreign = file >= 0 && read(file, &header, sizeof header) == sizeof header &&
+                 memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_machine != __ehdr_start.e_machine;
+  if (file >= 0)
+    close(file);
+  return foreign;
+}
 
 static void *open_file(void *user, const char *path, bool loaded, const char **problem) {
+  static _Thread_local char foreign[512]; /* as messages are */
   (void)user;
   void *library = dlopen(path, RTLD_NOW | (loaded ? RTLD_NOLOAD : 0));
   const char *reason = library ? NULL : dlerror();
+  if (reason && !loaded && is_foreign(path)) {
+    snprintf(foreign, sizeof foreign, "%.440s: made for another kind of processor", path);
+    reason = foreign;
+  }
   *problem = loaded ? NULL : reason; /* of what is not loaded it is none */
   return library;
 }

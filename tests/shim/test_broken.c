@@ -188,6 +188,17 @@ static void no_toolkit(void) {
   BEGINS(bmm_error(), "bmm_fp8: no cuBLASLt (libcublasLt.so.13 or .12): install");
 }
 
+/* This program with another machine in its header. */
+static void write_foreign(const char *path) {
+  unsigned char header[64];
+  int own = open("/proc/self/exe", O_RDONLY), file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  EXPECT(own >= 0 && read(own, header, sizeof header) == sizeof header);
+  header[18] ^= 1; /* e_machine */
+  EXPECT(file >= 0 && write(file, header, sizeof header) == sizeof header);
+  close(own);
+  close(file);
+}
+
 /* Files that are there, in a toolkit that CUDA_HOME names, and are not what they should be. */
 static void damaged_toolkit(void) {
   with_driver();
@@ -216,6 +227,10 @@ static void damaged_toolkit(void) {
   setenv("SGL_KERNEL_JIT_NVRTC", path[0], 1);
   snprintf(want, sizeof want, "dsv3_router_gemm: SGL_KERNEL_JIT_NVRTC names no usable library: %s: ", path[0]);
   BEGINS(router_error(), want);
+  write_foreign(path[0]);
+  IS(router_error(), "libnvrtc.so.13: made for another kind of processor");
+  unsetenv("SGL_KERNEL_JIT_NVRTC");
+  IS(router_error(), "libnvrtc.so.13: made for another kind of processor; repair it");
   for (int i = 0; i < 2; i++)
     unlink(path[i]);
   rmdir(lib);

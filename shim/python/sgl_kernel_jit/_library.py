@@ -5,6 +5,16 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 MESSAGE = 1024  # bytes
 
 
+def _machine(path):
+    """The kind of processor that an ELF file is made for; b"" when it says none."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(20)
+            return header[18:] if header[:4] == b"\x7fELF" else b""
+    except OSError:
+        return b""
+
+
 def _load(name):
     path = os.path.join(FOLDER, name)
     try:
@@ -12,6 +22,8 @@ def _load(name):
         return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as e:
         why = str(e).removeprefix(f"{path}: ")
+        if _machine(path) not in (b"", _machine("/proc/self/exe")):  # of which the loader says that there is no such file
+            why = "made for another kind of processor"
         raise ImportError(f"sgl_kernel_jit: cannot load {path}: {why}", name="sgl_kernel_jit", path=path) from None
 
 
