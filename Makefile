@@ -7,10 +7,12 @@
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
 #   make check-kernel-diffs  sgl-migrate catalog diff on all kernel wheels since 0.3.21, see tests/catalog/kernel_diffs.py
 #   make check-real-trees  fix on releases of sglang, vllm, flashinfer and transformers, see tests/real_trees/real_trees.py
+#   make check-real-environment  each line of an audit of torch, sglang, flashinfer and the kernel, see tests/scanner/real_environment.py
 #   make check-slurm  job arrays of sgl-migrate on a real Slurm, started and stopped by the test; installs Debian's slurm-wlm
 #   make check-long   libFuzzer on every parser of foreign input, a minute each (FUZZ_SECONDS=60); installs Debian's clang-19
 #   make bench        the host side of a call, timed: C API, C++ symbol, operator, Python; fails when a must is missed
 #   make bench-scan   whole scans of a checkout of real projects against rg and ast-grep; fails when a must is missed
+#   make bench-audit  an audit of a site-packages folder of 600 MB and a wheel of 500 MB; fails when a must is missed
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
@@ -297,7 +299,7 @@ check-long: all
 	$(MAKE) --no-print-directory FUZZ=1 fuzzers
 	$(PYTHON) tests/fuzz/run.py $(B) $(FUZZ_SECONDS)
 
-.PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-slurm run bench bench-scan gpu-check gpu-bench plot
+.PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-real-environment check-slurm run bench bench-scan bench-audit gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -327,6 +329,10 @@ check-kernel-diffs: $(B)/bin/sgl-migrate
 check-real-trees: $(B)/bin/sgl-migrate
 	$(PYTHON) tests/real_trees/real_trees.py $(B)
 
+# Six minutes; some 4 GB from PyPI, 9 GB of disk. SITE=FOLDER has the environment already.
+check-real-environment: $(B)/bin/sgl-migrate
+	$(PYTHON) tests/scanner/real_environment.py $(B) $(SITE)
+
 # Half a minute; not in `check`, which would install a job scheduler and its users on every machine.
 check-slurm: all
 	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(TREE_SITTER_VERSION) slurm-wlm munge parallel
@@ -344,6 +350,10 @@ bench: $(LIBS) $(BENCH) $(FAKES)
 
 bench-scan: $(B)/bin/sgl-migrate
 	$(PYTHON) tests/bench/bench_scan.py $(B)
+
+# Two minutes, 2 GB of disk.
+bench-audit: $(B)/bin/sgl-migrate
+	$(PYTHON) tests/bench/bench_audit.py $(B)
 
 gpu-check: $(LIBS) $(GPU)
 	$(PYTHON) tests/check.py --build $(B) --gpu -v
