@@ -332,6 +332,23 @@ def old_wheel_stays_in_charge():
     assert_close(output, want)
 
 
+def old_wheel_is_the_other_side():
+    """Our kernel under its supported name, compared with the old operator, which writes 42."""
+    message = ctypes.create_string_buffer(1000)
+    assert compat.sgl_compat_register_jit_ops(message, len(message)) == OK, message.value
+    assert compat.sgl_compat_policy_set(b"shadow dsv3_router_gemm first=10", b"a test", message, len(message)) == OK, message.value
+    a, w, want = operands(2, 256, 7168)
+    output = torch.zeros(2, 256)
+    op = torch.ops.sgl_kernel_jit.dsv3_router_gemm
+    text = stderr_of(op, output, a, w)
+    assert "dsv3_router_gemm: the JIT kernel's output differs from the old kernel's by" in text and text.count("\n") == 1, text
+    assert_close(output, want)
+    leak_free(lambda: op(output, a, w), output, a, w)
+    assert compat.sgl_compat_policy_set(b"shadow dsv3_router_gemm first=100 return=other", b"a test", message, len(message)) == OK, message.value
+    op(output, a, w)
+    assert (output == 42).all()
+
+
 # --- loaded before torch ----------------------------------------------------------------------------------------------
 
 
