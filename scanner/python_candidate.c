@@ -233,12 +233,13 @@ static bool whole(struct lexer *lexer, size_t prefix, size_t from, size_t to, si
   return about(lexer, lexer->bytes + from, to - from, is_documentation(lexer, start, end) ? PLACE_TEXT : PLACE_UNCLEAR);
 }
 
-/* The character that the escape of these digits stands for, "x1b" or "033", and how long they are; SIZE_MAX when there
- * are not enough. */
-static size_t numbered(const uint8_t *text, const uint8_t *end, size_t *length) {
-  unsigned base = *text == 'x' ? 16 : 8;
-  size_t value = 0, at = base == 16;
-  for (; at < 3 && text + at < end; at++) {
+/* Can the escape of these digits, x1b, u2500, U0001f600 or 033, be a character of a name? *length: how long they are.
+ */
+static bool spells(const uint8_t *text, const uint8_t *end, size_t *length) {
+  bool octal = *text >= '0' && *text <= '9';
+  unsigned base = octal ? 8 : 16, most = octal ? 3 : *text == 'x' ? 3 : *text == 'u' ? 5 : 9;
+  size_t value = 0, at = !octal;
+  for (; at < most && text + at < end; at++) {
     uint8_t c = text[at] | (text[at] >= 'A' ? 0x20 : 0);
     unsigned digit = c < '0' || c > 'f' ? base : c <= '9' ? c - (unsigned)'0' : c < 'a' ? base : c - (unsigned)'a' + 10;
     if (digit >= base)
@@ -246,7 +247,8 @@ static size_t numbered(const uint8_t *text, const uint8_t *end, size_t *length) 
     value = value * base + digit;
   }
   *length = at;
-  return at == 0 || (base == 16 && at < 3) ? SIZE_MAX : value;
+  bool whole = octal ? at > 0 : at == most;
+  return !whole || (value < 0x80 && py_word_byte((uint8_t)value));
 }
 
 /* From the opening quote to behind the closing one. True when it may be about a removed name, or is not understood: a
@@ -281,10 +283,11 @@ static bool string(struct lexer *lexer, size_t prefix) {
       plain = plain && raw;
       if (raw || next == '\\' || next == '\'' || next == '"')
         continue;
-      /* Behind an escape a new word begins, also behind a control character by its number (of a terminal's colour). */
+      /* Behind an escape a new word begins, also behind a character by its number that is none of a name: of a colour
+       * of terminals, of an image file. In front of a letter of another alphabet it is only searched for too much. */
       size_t length = 1;
-      bool number = next == 'x' || (next >= '0' && next <= '9');
-      if ((number && numbered(bytes + at, bytes + size, &length) >= ' ') || next == 'u' || next == 'U' || next == 'N' ||
+      bool number = next == 'x' || next == 'u' || next == 'U' || (next >= '0' && next <= '9');
+      if ((number && spells(bytes + at, bytes + size, &length)) || next == 'N' ||
           about(lexer, bytes + from, at - 1 - from, PLACE_PIECE))
         return true;
       at += length - 1;

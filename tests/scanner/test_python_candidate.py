@@ -40,6 +40,9 @@ MENTIONS = [
     '"""\\0NAME"""', '"""\\07NAME \\x0aNAME"""', '"""\\x4eNAME"""', "f('\\x1b' 'NAME')", "print(f'{{NAME}}')", "print(f'{{{NAME}}}')", "print(f'{{{{NAME')",
     "print(f'{{{x}' f'}}NAME')", "print(f'{x!r:{NAME}}}}')", "print(f'{{}}NAME a b')", "print(f'{x:{{NAME')", "print(f'}}{{' 'NAME')", "print(rf'{{\\x1bNAME')",
     "# NAME\nprint('\\x62mm_fp8')", "# NAME\nprint('\\142mm_fp8')", "# NAME\nprint('\\x1b\\x62mm_fp8')", "# NAME\nprint(f'{{}}' '\\x62mm_fp8')",
+    "print('\\xe9NAME')", "print('NAME\\xe9')", "print(b'\\xff\\xd8NAME\\xff')", "print('\\u2500 NAME')", "print('\\U0001f600NAME a b')", "# NAME\nprint('\\u0062mm_fp8')",
+    "# NAME\nprint('\\U00000062mm_fp8')", "print('\\u00e9NAME')", "print('a\\x2eNAME')", "print('a\\x3a:NAME')", "print('\\x2fNAME.py')", "print('\\u123NAME')",
+    "# NAME\nprint(b'\\u0062mm_fp8')", "# NAME\nprint('\\N{LATIN SMALL LETTER B}mm_fp8')", "print('NAME\\x2epy')", "print('sgl_kernel\\x2eNAME')", "print('\\x28NAME\\x29')",
     "f(a / 'NAME')", "f([a / 'NAME'])", "print(a / 'NAME')", "x = (a / 'NAME')", "print([a / 'NAME'])",
 ]
 OWNERS = [
