@@ -384,59 +384,55 @@ void pins_read(struct pins *pins, enum pins_kind kind, const char *shown, const 
 
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
 
-/* Does the pattern start or end with a character that the text does not? */
-static bool ends_differ(const char *pattern, const char *text) {
-  size_t length = strlen(pattern), size = strlen(text);
-  return size == 0 || (pattern[0] != '*' && pattern[0] != text[0]) ||
-         (pattern[length - 1] != '*' && pattern[length - 1] != text[size - 1]);
-}
+#define PATTERN(text) text, sizeof text - 1
 
 enum pins_kind pins_kind(const char *path) {
   static const struct {
     const char *pattern;
+    size_t length;
     enum pins_kind kind;
     bool whole; /* the pattern is one of the whole path */
   } kinds[] = {
-      {"pyproject*.toml", PINS_TOML, false},
-      {"Pipfile", PINS_TOML, false},
-      {"setup.py", PINS_PYTHON, false},
-      {"setup.cfg", PINS_CONFIG, false},
-      {"*requirements*.txt", PINS_REQUIREMENTS, false},
-      {"*requirements*.in", PINS_REQUIREMENTS, false},
-      {"*constraints*.txt", PINS_REQUIREMENTS, false},
-      {"*requirements/*.txt", PINS_REQUIREMENTS, true},
-      {"*requirements/*.in", PINS_REQUIREMENTS, true},
-      {"env*.yml", PINS_ENVIRONMENT, false},
-      {"env*.yaml", PINS_ENVIRONMENT, false},
-      {"conda*.yml", PINS_ENVIRONMENT, false},
-      {"conda*.yaml", PINS_ENVIRONMENT, false},
-      {"uv.lock", PINS_LOCK, false},
-      {"poetry.lock", PINS_LOCK, false},
-      {"pdm.lock", PINS_LOCK, false},
-      {"pylock*.toml", PINS_LOCK, false},
-      {"Pipfile.lock", PINS_JSON_LOCK, false},
-      {"*Dockerfile*", PINS_SCRIPT, false},
-      {"*.dockerfile", PINS_SCRIPT, false},
-      {"*Containerfile*", PINS_SCRIPT, false},
-      {"*.sh", PINS_SCRIPT, false},
-      {".gitlab-ci.yml", PINS_SCRIPT, false},
-      {"azure-pipelines.yml", PINS_SCRIPT, false},
-      {"Jenkinsfile", PINS_SCRIPT, false},
-      {"*.github/*.yml", PINS_SCRIPT, true},
-      {"*.github/*.yaml", PINS_SCRIPT, true},
-      {"*.circleci/*.yml", PINS_SCRIPT, true},
-      {"*.buildkite/*.yaml", PINS_SCRIPT, true},
-      {"*.buildkite/*.yml", PINS_SCRIPT, true},
-      {"PKG-INFO", PINS_METADATA, false},
-      {"METADATA", PINS_METADATA, false},
+      {PATTERN("pyproject*.toml"), PINS_TOML, false},
+      {PATTERN("Pipfile"), PINS_TOML, false},
+      {PATTERN("setup.py"), PINS_PYTHON, false},
+      {PATTERN("setup.cfg"), PINS_CONFIG, false},
+      {PATTERN("*requirements*.txt"), PINS_REQUIREMENTS, false},
+      {PATTERN("*requirements*.in"), PINS_REQUIREMENTS, false},
+      {PATTERN("*constraints*.txt"), PINS_REQUIREMENTS, false},
+      {PATTERN("*requirements/*.txt"), PINS_REQUIREMENTS, true},
+      {PATTERN("*requirements/*.in"), PINS_REQUIREMENTS, true},
+      {PATTERN("env*.yml"), PINS_ENVIRONMENT, false},
+      {PATTERN("env*.yaml"), PINS_ENVIRONMENT, false},
+      {PATTERN("conda*.yml"), PINS_ENVIRONMENT, false},
+      {PATTERN("conda*.yaml"), PINS_ENVIRONMENT, false},
+      {PATTERN("uv.lock"), PINS_LOCK, false},
+      {PATTERN("poetry.lock"), PINS_LOCK, false},
+      {PATTERN("pdm.lock"), PINS_LOCK, false},
+      {PATTERN("pylock*.toml"), PINS_LOCK, false},
+      {PATTERN("Pipfile.lock"), PINS_JSON_LOCK, false},
+      {PATTERN("*Dockerfile*"), PINS_SCRIPT, false},
+      {PATTERN("*.dockerfile"), PINS_SCRIPT, false},
+      {PATTERN("*Containerfile*"), PINS_SCRIPT, false},
+      {PATTERN("*.sh"), PINS_SCRIPT, false},
+      {PATTERN(".gitlab-ci.yml"), PINS_SCRIPT, false},
+      {PATTERN("azure-pipelines.yml"), PINS_SCRIPT, false},
+      {PATTERN("Jenkinsfile"), PINS_SCRIPT, false},
+      {PATTERN("*.github/*.yml"), PINS_SCRIPT, true},
+      {PATTERN("*.github/*.yaml"), PINS_SCRIPT, true},
+      {PATTERN("*.circleci/*.yml"), PINS_SCRIPT, true},
+      {PATTERN("*.buildkite/*.yaml"), PINS_SCRIPT, true},
+      {PATTERN("*.buildkite/*.yml"), PINS_SCRIPT, true},
+      {PATTERN("PKG-INFO"), PINS_METADATA, false},
+      {PATTERN("METADATA"), PINS_METADATA, false},
   };
-  const char *slash = strrchr(path, '/');
-  const char *name = slash ? slash + 1 : path;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t size = strlen(path);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds && size; i++) {
     const char *pattern = kinds[i].pattern, *text = kinds[i].whole ? path : name;
-    if (ends_differ(pattern, text))
-      continue; /* fnmatch is slow, and a tree has many files */
-    if (fnmatch(pattern, text, 0) == 0)
+    char first = pattern[0], last = pattern[kinds[i].length - 1];
+    /* fnmatch is slow, and a tree has many files. */
+    if ((first == '*' || first == text[0]) && (last == '*' || last == path[size - 1]) && fnmatch(pattern, text, 0) == 0)
       return kinds[i].kind;
   }
   return PINS_NONE;

@@ -186,40 +186,43 @@ static bool has_name(const struct listing *listing, const char *wanted) {
 }
 
 /* File systems that do not tell types, and races with whoever changes the folder, leave DT_UNKNOWN. */
-static unsigned char type_of(int folder, const struct dirent *entry) {
+static unsigned char type_of(int folder, const struct dirent64 *entry) {
   struct stat status;
   if (entry->d_type != DT_UNKNOWN || fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
     return entry->d_type;
   return (unsigned char)IFTODT(status.st_mode);
 }
 
-/* false with errno set when the folder cannot be read. */
+static void add_entry(struct listing *listing, int folder, const struct dirent64 *entry) {
+  size_t length = strlen(entry->d_name) + 1;
+  if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+    return;
+  if (listing->size + 1 + length > listing->capacity) {
+    listing->capacity = 2 * (listing->capacity + length) + 1024;
+    listing->names = scan_alloc(listing->names, listing->capacity);
+  }
+  listing->names[listing->size] = (char)type_of(folder, entry);
+  memcpy(listing->names + listing->size + 1, entry->d_name, length);
+  listing->size += 1 + length;
+}
+
+/* false with errno set when the folder cannot be read. Not by readdir, which takes two more calls of the kernel and a
+ * buffer for each folder. */
 static bool list_folder(const char *full_path, struct listing *listing) {
   *listing = (struct listing){0};
   int fd = open(full_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-  struct dirent *entry;
-  if (!folder) {
-    if (fd >= 0)
-      close(fd);
+  if (fd < 0)
     return false;
-  }
-  errno = 0;
-  while ((entry = readdir(folder))) {
-    size_t length = strlen(entry->d_name) + 1;
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    if (listing->size + 1 + length > listing->capacity) {
-      listing->capacity = 2 * listing->capacity + 1024;
-      listing->names = scan_alloc(listing->names, listing->capacity);
+  _Alignas(struct dirent64) char buffer[32768];
+  ssize_t got;
+  while ((got = getdents64(fd, buffer, sizeof buffer)) > 0)
+    for (const char *at = buffer; at < buffer + got;) {
+      const struct dirent64 *entry = (const void *)at;
+      add_entry(listing, fd, entry);
+      at += entry->d_reclen;
     }
-    listing->names[listing->size] = (char)type_of(fd, entry);
-    memcpy(listing->names + listing->size + 1, entry->d_name, length);
-    listing->size += 1 + length;
-    errno = 0;
-  }
-  int failure = errno;
-  closedir(folder);
+  int failure = got < 0 ? errno : 0;
+  close(fd);
   if (failure)
     free(listing->names);
   errno = failure;
