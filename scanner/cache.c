@@ -13,6 +13,7 @@
 #include "scanner/load.h"
 #include "scanner/python_front.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -244,11 +245,11 @@ static const struct known_result *find_result(const struct cache *cache, const s
   return result && result->hash == file->hash && result->language == (uint8_t)file->language ? result : NULL;
 }
 
-bool cache_known(const struct cache *cache, struct source_file *file) {
+bool cache_known(const struct cache *cache, struct source_file *file, int folder, const char *name) {
   struct stat status;
   const struct known_file *known = find_file(cache, file->path);
   const struct known_result *result = known ? NULL : find_any_result(cache, file->path);
-  if ((!known && !result) || lstat(file->full_path, &status) != 0 || !S_ISREG(status.st_mode))
+  if ((!known && !result) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
     return false;
   struct file_id id = file_id_of(&status);
   if (!same_id(&id, known ? &known->id : &result->id))

@@ -11,8 +11,9 @@ struct py_export;
 struct cache *cache_open(const char *real_root);
 void cache_close(struct cache *cache);
 
-/* Is the file what it was? Then it need not be read: its language, hash, hit and seen are set. For all workers. */
-bool cache_known(const struct cache *cache, struct source_file *file);
+/* Is the file, `name` in an open folder, what it was? Then it need not be read: its language, hash, hit and seen are
+ * set. For all workers. */
+bool cache_known(const struct cache *cache, struct source_file *file, int folder, const char *name);
 /* Hash of a file's content. */
 uint64_t cache_hash(const uint8_t *bytes, size_t size);
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #define LARGEST_FILE ((size_t)64 << 20)
 /* Where git and others look for a NUL byte to tell binary files. */
 #define BINARY_PROBE 8192
-/* Files that a worker takes from the queue at once. */
+/* Files that a worker takes at once. */
 #define BATCH 16
 
 /* --- one file ----------------------------------------------------------------------------------------------------- */
@@ -138,18 +137,11 @@ void load_facts(struct source_file *file) {
 }
 
 struct loader {
+  struct scan *scan;
   struct prefilter *prefilter;
-  const struct cache *cache; /* NULL: none */
-  struct source_file **files;
-  size_t count, capacity, next;
-  bool complete; /* the walk has ended */
-  pthread_mutex_t mutex;
-  pthread_cond_t more;
-  unsigned workers;
-  atomic_uint numbers;
-  atomic_size_t found, done;
-  struct progress *progress;
-  pthread_t *threads;
+  struct buffer *buffers; /* one a worker */
+  size_t *files, count;   /* that are read */
+  atomic_size_t done;
 };
 
 static bool has_utf16_mark(const uint8_t *bytes, size_t size) {
@@ -166,9 +158,8 @@ static bool python_script(const struct source_file *file, const uint8_t *bytes, 
   return memmem(bytes, end ? (size_t)(end - bytes) : size, "python", 6) != NULL;
 }
 
-static void load(struct loader *loader, unsigned worker, struct buffer *buffer, struct source_file *file) {
-  if (file->language == LANGUAGE_NONE || (loader->cache && cache_known(loader->cache, file)))
-    return;
+static void load(struct loader *loader, unsigned worker, struct source_file *file) {
+  struct buffer *buffer = &loader->buffers[worker];
   ssize_t got = read_file(file, buffer);
   if (got <= 0)
     return;
@@ -192,7 +183,7 @@ static void load(struct loader *loader, unsigned worker, struct buffer *buffer, 
     file->language = LANGUAGE_PYTHON;
   file->seen = (uint8_t)prefilter_look(loader->prefilter, worker, bytes, size);
   file->hit = file->seen != 0;
-  if (loader->cache && (file->hit || file->language == LANGUAGE_CXX))
+  if (loader->scan->cache && (file->hit || file->language == LANGUAGE_CXX))
     file->hash = cache_hash(bytes, size);
   if (file->language == LANGUAGE_CXX)
     file->facts = cxx_facts_read(bytes, size);
@@ -200,70 +191,34 @@ static void load(struct loader *loader, unsigned worker, struct buffer *buffer, 
     keep(file, buffer, size);
 }
 
-/* --- the queue ---------------------------------------------------------------------------------------------------- */
+/* --- all files ---------------------------------------------------------------------------------------------------- */
 
-static void *worker_run(void *argument) {
-  struct loader *loader = argument;
-  unsigned number = atomic_fetch_add(&loader->numbers, 1);
-  struct buffer buffer = {0};
-  struct source_file *batch[BATCH];
-  for (;;) {
-    pthread_mutex_lock(&loader->mutex);
-    while (loader->next == loader->count && !loader->complete)
-      pthread_cond_wait(&loader->more, &loader->mutex);
-    size_t count = loader->count - loader->next < BATCH ? loader->count - loader->next : BATCH;
-    memcpy(batch, loader->files + loader->next, count * sizeof *batch);
-    loader->next += count;
-    pthread_mutex_unlock(&loader->mutex);
-    if (count == 0)
-      break;
-    for (size_t i = 0; i < count; i++)
-      load(loader, number, &buffer, batch[i]);
-    atomic_fetch_add(&loader->done, count);
-  }
-  free(buffer.bytes);
-  return NULL;
-}
-
-struct loader *loader_start(const struct scan *scan, unsigned threads, bool progress) {
-  struct loader *loader = scan_alloc(NULL, sizeof *loader);
-  *loader = (struct loader){.prefilter = prefilter_new(scan->catalog, threads), .cache = scan->cache, .capacity = 4096};
-  loader->files = scan_alloc(NULL, loader->capacity * sizeof(struct source_file *));
-  loader->threads = scan_alloc(NULL, threads * sizeof *loader->threads);
-  pthread_mutex_init(&loader->mutex, NULL);
-  pthread_cond_init(&loader->more, NULL);
-  while (loader->workers + 1 < threads &&
-         pthread_create(&loader->threads[loader->workers], NULL, worker_run, loader) == 0)
-    loader->workers++; /* fewer workers do the same work */
-  if (progress)
-    loader->progress = progress_start("read", &loader->done, &loader->found);
-  return loader;
-}
-
-void loader_add(void *user, struct source_file *file) {
+static void load_batch(void *user, unsigned worker, size_t batch) {
   struct loader *loader = user;
-  pthread_mutex_lock(&loader->mutex);
-  if (loader->count == loader->capacity)
-    loader->files = scan_alloc(loader->files, (loader->capacity *= 2) * sizeof(struct source_file *));
-  loader->files[loader->count++] = file;
-  atomic_fetch_add(&loader->found, 1);
-  bool wake = loader->count - loader->next >= BATCH;
-  pthread_mutex_unlock(&loader->mutex);
-  if (wake)
-    pthread_cond_signal(&loader->more);
+  size_t end = (batch + 1) * BATCH < loader->count ? (batch + 1) * BATCH : loader->count;
+  for (size_t i = batch * BATCH; i < end; i++)
+    load(loader, worker, &loader->scan->files[loader->files[i]]);
+  atomic_fetch_add(&loader->done, end - batch * BATCH);
 }
 
-void loader_finish(struct loader *loader) {
-  pthread_mutex_lock(&loader->mutex);
-  loader->complete = true;
-  pthread_cond_broadcast(&loader->more);
-  pthread_mutex_unlock(&loader->mutex);
-  worker_run(loader);
-  for (unsigned i = 0; i < loader->workers; i++)
-    pthread_join(loader->threads[i], NULL);
-  progress_stop(loader->progress);
-  prefilter_free(loader->prefilter);
-  free(loader->threads);
-  free(loader->files);
-  free(loader);
+void load_files(struct scan *scan, unsigned threads, bool progress) {
+  struct loader loader = {.scan = scan, .files = scan_alloc(NULL, scan->files_count * sizeof *loader.files)};
+  atomic_size_t count = 0;
+  for (size_t i = 0; i < scan->files_count; i++)
+    if (scan->files[i].language != LANGUAGE_NONE && !scan->files[i].known)
+      loader.files[loader.count++] = i;
+  if (loader.count) {
+    atomic_store(&count, loader.count);
+    loader.prefilter = prefilter_new(scan->catalog, threads);
+    loader.buffers = scan_alloc(NULL, threads * sizeof *loader.buffers);
+    memset(loader.buffers, 0, threads * sizeof *loader.buffers);
+    struct progress *shown = progress ? progress_start("read", &loader.done, &count) : NULL;
+    crew_run(load_batch, &loader, (loader.count + BATCH - 1) / BATCH, threads);
+    progress_stop(shown);
+    for (unsigned i = 0; i < threads; i++)
+      free(loader.buffers[i].bytes);
+    free(loader.buffers);
+    prefilter_free(loader.prefilter);
+  }
+  free(loader.files);
 }

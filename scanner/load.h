@@ -1,16 +1,12 @@
-/* Reading: each file as soon as the walk has found it, and what of the catalog is in it. */
+/* Reading, and what of the catalog is in a file. */
 #ifndef SGL_SCANNER_LOAD_H
 #define SGL_SCANNER_LOAD_H
 
 #include "scanner/scanner.h"
 
-struct loader;
-/* Starts `threads` - 1 workers; the caller's thread is the last one, in loader_finish. */
-struct loader *loader_start(const struct scan *scan, unsigned threads, bool progress);
-/* For walk_root: the file must stay where it is until loader_finish has returned. */
-void loader_add(void *loader, struct source_file *file);
-/* All files that were added are read: bytes, seen and hit of each, or in its result why not. */
-void loader_finish(struct loader *loader);
+/* Reads the files that no earlier scan knows, with `threads` workers: bytes, seen and hit of each, or in its result why
+ * not. */
+void load_files(struct scan *scan, unsigned threads, bool progress);
 
 /* Reads one file, hit or not, into file->bytes, or says in its result why not. */
 void load_bytes(struct source_file *file);

@@ -123,14 +123,12 @@ bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_cou
   char *real = scan->use_cache ? realpath(scan->root, NULL) : NULL;
   scan->cache = real ? cache_open(real) : NULL;
   free(real);
-  struct loader *loader = loader_start(scan, threads, progress);
-  struct walk walk = {.scan = scan, .each = loader_add, .user = loader};
-  bool there = walk_root(&walk, message, message_size);
-  loader_finish(loader);
-  walk_close(&walk);
-  for (size_t i = 0; there && i < earlier_count; i++)
+  if (!walk_root(scan, threads, message, message_size))
+    return false;
+  for (size_t i = 0; i < earlier_count; i++)
     drop_files_of(scan, &earlier[i]);
-  return there;
+  load_files(scan, threads, progress);
+  return true;
 }
 
 static bool in_shard(const struct scan *scan, const char *path) {

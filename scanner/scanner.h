@@ -4,7 +4,7 @@
  *   fix*.c            what is done with the edits: checked, shown, asked for, written (fix.h)
  *   scan.c            one run: walk, read, prefilter, index, analyse (worker threads), sort
  *   crew.c            worker threads, progress on a terminal
- *   walk.c, load.c    which files belong to the tree; reading them
+ *   walk.c, load.c    which files belong to the tree (walk_git.c: what git ignores); reading them
  *   cache*.c          results of an earlier scan that still hold
  *   pins*.c           requirement pins: the defaults of --kernel and --to (pins.h)
  *   prefilter.c       which files can contain a catalog name at all (Hyperscan over the bytes)
@@ -116,6 +116,7 @@ struct source_file {
   uint8_t seen;               /* and what: SEEN_ bits of prefilter.h */
   char *facts;                /* of C++ files, see cxx_facts.h; owned; NULL when the file was not read */
   struct file_id id;          /* only with a cache: */
+  bool known;                 /* it is as an earlier scan has left it, and was not read */
   uint64_t hash;              /* of the bytes, of files with a hit and of all C++ files */
   bool cached;                /* the result is that of an earlier scan */
   bool exported;              /* the Python index looked for exports in it */
@@ -172,7 +173,7 @@ struct scan {
   struct cxx_index *cxx_index;
 };
 
-/* scan.c: the files below scan->root, with catalog set and the rest zero: walk, and meanwhile read and prefilter with
+/* scan.c: the files below scan->root, with catalog set and the rest zero: walk, then read and prefilter with
  * `threads` workers. Files that an earlier scan has too are left out. Returns false after writing one line into message
  * when the root cannot be read; scan_close is needed in both cases. */
 bool scan_walk(struct scan *scan, const struct scan *earlier, size_t earlier_count, unsigned threads, bool progress,

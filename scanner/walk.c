@@ -1,23 +1,35 @@
 /* Which files belong to the tree. A file is listed once, at its real path below the root. */
 #include "scanner/walk.h"
+#include "scanner/cache.h"
+#include "scanner/crew.h"
 #include "scanner/settings.h"
+#include "scanner/walk_git.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <git2.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The repository that a folder belongs to; NULL when it is in none. */
-struct repository {
-  git_repository *git;
-  git_index *index;
-  size_t prefix; /* length of its work tree's path, with the slash */
+struct folder {
+  char *full_path; /* owned */
+  struct repository *repository;
+  bool found; /* by the walk: neither the root nor what the settings ask for */
+};
+
+/* What a worker found in a folder. */
+struct found {
+  struct scan *scan;
+  size_t relative; /* the paths below the root begin so many bytes into the full ones */
+  struct source_file **files;
+  struct walk_note *notes;
+  struct folder *folders;
+  size_t files_count, files_capacity, notes_count, notes_capacity, folders_count, folders_capacity, ignored;
 };
 
 /* Folders that never hold sources; a tree has many of them, and saying so of each would hide the rest. */
@@ -47,28 +59,33 @@ static const char *const source_markers[] = {"CMakeLists.txt", "meson.build", "s
 
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
-/* full_path is owned; the path begins `relative` bytes in. */
-static void add_file(struct walk *walk, char *full_path, size_t relative) {
-  if (walk->files_count == walk->files_capacity) {
-    walk->files_capacity = walk->files_capacity ? 2 * walk->files_capacity : 256;
-    walk->files = scan_alloc(walk->files, walk->files_capacity * sizeof(struct source_file *));
-  }
+#define GROW(list, count, capacity)                                                                                    \
+  ((count) == (capacity)                                                                                               \
+       ? (void)((list) = scan_alloc((list), ((capacity) = (capacity) ? 2 * (capacity) : 64) * sizeof *(list)))         \
+       : (void)0)
+
+/* full_path is owned. The file is `name` in the open folder. */
+static void add_file(struct found *found, char *full_path, int folder, const char *name) {
   struct source_file *file = scan_alloc(NULL, sizeof *file);
-  char *path = full_path + relative;
+  char *path = full_path + found->relative;
   *file = (struct source_file){.path = path, .full_path = full_path, .language = walk_language(path)};
-  walk->files[walk->files_count++] = file;
-  if (walk->each)
-    walk->each(walk->user, file);
+  file->known =
+      found->scan->cache && file->language != LANGUAGE_NONE && cache_known(found->scan->cache, file, folder, name);
+  GROW(found->files, found->files_count, found->files_capacity);
+  found->files[found->files_count++] = file;
 }
 
-static void add_note(struct walk *walk, const char *path, const char *reason, bool failed) {
-  struct scan *scan = walk->scan;
-  if (scan->notes_count == walk->notes_capacity) {
-    walk->notes_capacity = walk->notes_capacity ? 2 * walk->notes_capacity : 16;
-    scan->notes = scan_alloc(scan->notes, walk->notes_capacity * sizeof *scan->notes);
-  }
-  scan->notes[scan->notes_count++] =
+static void add_note(struct found *found, const char *path, const char *reason, bool failed) {
+  GROW(found->notes, found->notes_count, found->notes_capacity);
+  found->notes[found->notes_count++] =
       (struct walk_note){scan_format("%s", *path ? path : "."), scan_format("%s", reason), failed};
+}
+
+/* full_path is owned. */
+static void add_folder(struct found *found, char *full_path, struct repository *repository, bool is_found) {
+  repository_share(repository);
+  GROW(found->folders, found->folders_count, found->folders_capacity);
+  found->folders[found->folders_count++] = (struct folder){full_path, repository, is_found};
 }
 
 /* --- language ----------------------------------------------------------------------------------------------------- */
@@ -108,52 +125,6 @@ enum language walk_language(const char *path) {
   return ends_with_one_of(dot + 1, data) ? LANGUAGE_NONE : LANGUAGE_TEXT;
 }
 
-/* --- git ---------------------------------------------------------------------------------------------------------- */
-
-/* libgit2 with mbed TLS reads all certificates of the system when it starts (5 ms), for connections that are never made
- * here. This takes the place of the function that would read them. */
-int mbedtls_x509_crt_parse_file(void *chain, const char *path);
-__attribute__((visibility("default"))) int mbedtls_x509_crt_parse_file(void *chain, const char *path) {
-  (void)chain, (void)path;
-  return 0;
-}
-
-static bool open_repository(struct repository *repository, const char *folder, bool search_upwards) {
-  *repository = (struct repository){0};
-  if (git_repository_open_ext(&repository->git, folder, search_upwards ? 0 : GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) != 0)
-    return false;
-  const char *work_tree = git_repository_workdir(repository->git);
-  char *real = work_tree ? realpath(work_tree, NULL) : NULL;
-  if (!real || git_repository_index(&repository->index, repository->git) != 0) {
-    free(real);
-    git_repository_free(repository->git);
-    return false;
-  }
-  repository->prefix = strcmp(real, "/") == 0 ? 1 : strlen(real) + 1;
-  free(real);
-  return true;
-}
-
-static void close_repository(struct repository *repository) {
-  git_index_free(repository->index);
-  git_repository_free(repository->git);
-}
-
-/* Ignored and not tracked. The index answers for nearly all paths, and fast; an ignore look-up reads files. */
-static bool ignored(const struct repository *repository, const char *full_path, bool folder) {
-  if (!repository || strlen(full_path) <= repository->prefix)
-    return false;
-  const char *path = full_path + repository->prefix;
-  if (!folder && git_index_get_bypath(repository->index, path, 0))
-    return false;
-  char *with_slash = folder ? scan_format("%s/", path) : NULL;
-  int result = 0;
-  bool yes = (!folder || git_index_find_prefix(NULL, repository->index, with_slash) != 0) &&
-             git_ignore_path_is_ignored(&result, repository->git, folder ? with_slash : path) == 0 && result;
-  free(with_slash);
-  return yes;
-}
-
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
 static char *join(const char *folder, const char *name) {
@@ -165,8 +136,7 @@ static char *join(const char *folder, const char *name) {
   return path;
 }
 
-/* What is in a folder, read to the end before anything of it is opened, so that a deep tree does not need an open
- * folder a level. */
+/* What is in a folder. */
 struct listing {
   char *names; /* one after the other, each with its type (DT_) in front */
   size_t size, capacity;
@@ -206,13 +176,13 @@ static void add_entry(struct listing *listing, int folder, const struct dirent64
   listing->size += 1 + length;
 }
 
-/* false with errno set when the folder cannot be read. Not by readdir, which takes two more calls of the kernel and a
- * buffer for each folder. */
-static bool list_folder(const char *full_path, struct listing *listing) {
+/* The open folder; -1 with errno set when it cannot be read. Not by readdir, which takes two more calls of the kernel
+ * and a buffer for each folder. */
+static int list_folder(const char *full_path, struct listing *listing) {
   *listing = (struct listing){0};
   int fd = open(full_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
-    return false;
+    return -1;
   _Alignas(struct dirent64) char buffer[32768];
   ssize_t got;
   while ((got = getdents64(fd, buffer, sizeof buffer)) > 0)
@@ -221,12 +191,13 @@ static bool list_folder(const char *full_path, struct listing *listing) {
       add_entry(listing, fd, entry);
       at += entry->d_reclen;
     }
-  int failure = got < 0 ? errno : 0;
+  if (got == 0)
+    return fd;
+  int failure = errno;
   close(fd);
-  if (failure)
-    free(listing->names);
+  free(listing->names);
   errno = failure;
-  return failure == 0;
+  return -1;
 }
 
 /* Why a folder is not entered, by its name alone; NULL when that does not tell; "" when nothing is said of it. */
@@ -273,25 +244,25 @@ static const char *skip_content(const char *full_path, const struct listing *lis
 
 /* A link to a file below the root is that file, at its real path. Links to folders are not entered: below the root the
  * folder is walked anyway, and so no loop is possible. What is outside is not the user's to edit: it is named only. */
-static void walk_link(struct walk *walk, const char *path, const char *full_path) {
-  const char *root = walk->scan->real_root;
+static void walk_link(struct found *found, const char *path, const char *full_path) {
+  const char *root = found->scan->real_root;
   size_t root_length = strcmp(root, "/") == 0 ? 0 : strlen(root);
   char *target = realpath(full_path, NULL);
   struct stat status;
   if (!target || stat(target, &status) != 0) {
-    add_note(walk, path, errno == ELOOP ? "link that leads to itself" : "link to nothing", false);
+    add_note(found, path, errno == ELOOP ? "link that leads to itself" : "link to nothing", false);
     free(target);
     return;
   }
   bool inside = strncmp(target, root, root_length) == 0 && (target[root_length] == '/' || target[root_length] == '\0');
   if (S_ISREG(status.st_mode) && inside) {
-    add_file(walk, target, root_length + 1);
+    add_file(found, target, AT_FDCWD, target);
     return;
   }
   if (!inside && S_ISDIR(status.st_mode))
-    add_note(walk, path, "link to a folder outside; name that folder on the command line to include it", false);
+    add_note(found, path, "link to a folder outside; name that folder on the command line to include it", false);
   else if (!inside && S_ISREG(status.st_mode))
-    add_note(walk, path, "link to a file outside; name that file on the command line to include it", false);
+    add_note(found, path, "link to a file outside; name that file on the command line to include it", false);
   free(target);
 }
 
@@ -300,67 +271,117 @@ static const char *special(unsigned char type) {
   return type == DT_FIFO ? "named pipe" : type == DT_SOCK ? "socket" : type == DT_UNKNOWN ? "unknown kind" : "device";
 }
 
-static void note_failure(struct walk *walk, const char *relative) {
+static void note_failure(struct found *found, const char *relative) {
   if (errno == ENOENT && *relative)
     return; /* deleted meanwhile is no failure */
   char *reason = scan_format("cannot be read: %s", strerror(errno));
-  add_note(walk, relative, reason, true);
+  add_note(found, relative, reason, true);
   free(reason);
 }
 
-/* The folder's path is root, of which the relative one begins `relative` bytes in. `found`: not the root itself. */
-static void walk_folder(struct walk *walk, const char *full_path, size_t relative, const struct repository *repository,
-                        bool found) {
+static void walk_entry(struct found *found, const struct folder *folder, int fd, const char *name) {
+  char *full = join(folder->full_path, name);
+  const char *path = full + found->relative, *skipped = NULL;
+  unsigned char type = (unsigned char)name[-1];
+  const struct settings *settings = found->scan->settings;
+  if (edit_is_temporary(name)) {
+    /* not a part of the tree */
+  } else if (settings && settings_exclude(settings, path)) {
+    add_note(found, path, "excluded by " SETTINGS_NAME, false);
+  } else if (type == DT_DIR && (skipped = skip_name(name))) {
+    if (*skipped)
+      add_note(found, path, skipped, false);
+  } else if (type == DT_DIR) {
+    add_folder(found, full, folder->repository, true);
+    full = NULL;
+  } else if (repository_ignores(folder->repository, full, false)) {
+    found->ignored++;
+  } else if (type == DT_REG) {
+    add_file(found, full, fd, name);
+    full = NULL;
+  } else if (type == DT_LNK) {
+    walk_link(found, path, full);
+  } else {
+    add_note(found, path, special(type), false);
+  }
+  free(full);
+}
+
+static void walk_folder(struct found *found, struct folder *folder) {
   struct listing listing;
-  bool listed = list_folder(full_path, &listing);
+  int fd = list_folder(folder->full_path, &listing);
   int failure = errno;
-  const char *path = strlen(full_path) > relative ? full_path + relative : "";
-  const char *reason = listed && found ? skip_content(full_path, &listing) : NULL;
-  bool is_ignored = !reason && found && ignored(repository, full_path, true);
+  const char *path = strlen(folder->full_path) > found->relative ? folder->full_path + found->relative : "";
+  const char *reason = fd >= 0 && folder->found ? skip_content(folder->full_path, &listing) : NULL;
+  bool is_ignored = !reason && folder->found && repository_ignores(folder->repository, folder->full_path, true);
   errno = failure;
   if (reason)
-    add_note(walk, path, reason, false);
+    add_note(found, path, reason, false);
   else if (is_ignored)
-    walk->scan->ignored_count++;
-  else if (!listed)
-    note_failure(walk, path);
-  if (!listed || reason || is_ignored) {
-    free(listed ? listing.names : NULL);
+    found->ignored++;
+  else if (fd < 0)
+    note_failure(found, path);
+  if (fd < 0)
     return;
-  }
-  struct repository own;
-  bool opened = has_name(&listing, ".git") && open_repository(&own, full_path, false);
-  if (opened)
-    repository = &own;
-  for (const char *name = NULL; (name = next_name(&listing, name));) {
-    char *full = join(full_path, name);
-    unsigned char type = (unsigned char)name[-1];
-    const struct settings *settings = walk->scan->settings;
-    if (edit_is_temporary(name)) {
-      /* not a part of the tree */
-    } else if (settings && settings_exclude(settings, full + relative)) {
-      add_note(walk, full + relative, "excluded by " SETTINGS_NAME, false);
-    } else if (type == DT_DIR) {
-      const char *skipped = skip_name(name);
-      if (!skipped)
-        walk_folder(walk, full, relative, repository, true);
-      else if (*skipped)
-        add_note(walk, full + relative, skipped, false);
-    } else if (ignored(repository, full, false)) {
-      walk->scan->ignored_count++;
-    } else if (type == DT_REG) {
-      add_file(walk, full, relative);
-      full = NULL;
-    } else if (type == DT_LNK) {
-      walk_link(walk, full + relative, full);
-    } else {
-      add_note(walk, full + relative, special(type), false);
+  if (!reason && !is_ignored) {
+    struct repository *own = has_name(&listing, ".git") ? repository_open(folder->full_path, false) : NULL;
+    if (own) {
+      repository_leave(folder->repository);
+      folder->repository = own;
     }
-    free(full);
+    for (const char *name = NULL; (name = next_name(&listing, name));)
+      walk_entry(found, folder, fd, name);
   }
   free(listing.names);
-  if (opened)
-    close_repository(&own);
+  close(fd);
+}
+
+/* --- all folders -------------------------------------------------------------------------------------------------- */
+
+struct walk {
+  struct found all;
+  pthread_mutex_t mutex; /* of `all` and `busy` */
+  pthread_cond_t more;
+  unsigned busy; /* workers that may find more folders */
+};
+
+#define APPEND(to, from, what)                                                                                         \
+  for (size_t i = 0; i < (from)->what##_count; i++) {                                                                  \
+    GROW((to)->what, (to)->what##_count, (to)->what##_capacity);                                                       \
+    (to)->what[(to)->what##_count++] = (from)->what[i];                                                                \
+  }                                                                                                                    \
+  (from)->what##_count = 0
+
+static void walk_folders(void *user, unsigned worker, size_t index) {
+  struct walk *walk = user;
+  struct found *all = &walk->all, found = {.scan = all->scan, .relative = all->relative};
+  (void)worker, (void)index;
+  pthread_mutex_lock(&walk->mutex);
+  while (all->folders_count || walk->busy) {
+    if (!all->folders_count) {
+      pthread_cond_wait(&walk->more, &walk->mutex);
+      continue;
+    }
+    struct folder folder = all->folders[--all->folders_count];
+    walk->busy++;
+    pthread_mutex_unlock(&walk->mutex);
+    walk_folder(&found, &folder);
+    repository_leave(folder.repository);
+    free(folder.full_path);
+    pthread_mutex_lock(&walk->mutex);
+    walk->busy--;
+    all->ignored += found.ignored;
+    found.ignored = 0;
+    APPEND(all, &found, files);
+    APPEND(all, &found, notes);
+    if (found.folders_count > 1 || !walk->busy)
+      pthread_cond_broadcast(&walk->more);
+    APPEND(all, &found, folders);
+  }
+  pthread_mutex_unlock(&walk->mutex);
+  free(found.files);
+  free(found.notes);
+  free(found.folders);
 }
 
 static int compare_files(const void *left, const void *right) {
@@ -368,28 +389,64 @@ static int compare_files(const void *left, const void *right) {
 }
 
 static int compare_notes(const void *left, const void *right) {
-  return strcmp(((const struct walk_note *)left)->path, ((const struct walk_note *)right)->path);
+  const struct walk_note *a = left, *b = right;
+  int order = strcmp(a->path, b->path);
+  return order ? order : strcmp(a->reason, b->reason);
 }
 
 /* What the settings ask for is looked at whatever it is: build output, ignored by git. */
-static void walk_included(struct walk *walk, const char *real_root, size_t relative) {
-  const struct settings *settings = walk->scan->settings;
+static void add_included(struct found *found, const char *real_root) {
+  const struct settings *settings = found->scan->settings;
   for (unsigned i = 0; settings && i < settings->include_count; i++) {
     char *full = join(real_root, settings->include[i]);
     struct stat status;
-    if (lstat(full, &status) == 0 && S_ISREG(status.st_mode)) {
-      add_file(walk, full, relative);
-      continue;
-    }
-    walk_folder(walk, full, relative, NULL, false);
-    free(full);
+    if (lstat(full, &status) == 0 && S_ISREG(status.st_mode))
+      add_file(found, full, AT_FDCWD, full);
+    else
+      add_folder(found, full, NULL, false);
   }
 }
 
-bool walk_root(struct walk *walk, char *message, size_t message_size) {
-  struct scan *scan = walk->scan;
+/* Into the scan, sorted. A file that links lead to is there more than once, always at its real path: it is kept once.
+ */
+static void take(struct scan *scan, struct found *found) {
+  if (found->notes_count)
+    qsort(found->notes, found->notes_count, sizeof *found->notes, compare_notes);
+  if (found->files_count)
+    qsort(found->files, found->files_count, sizeof(struct source_file *), compare_files);
+  scan->notes = found->notes;
+  scan->notes_count = found->notes_count;
+  scan->ignored_count = found->ignored;
+  scan->files = scan_alloc(NULL, found->files_count * sizeof *scan->files);
+  for (size_t i = 0; i < found->files_count; i++) {
+    if (scan->files_count && strcmp(scan->files[scan->files_count - 1].path, found->files[i]->path) == 0)
+      scan_free_file(found->files[i]);
+    else
+      scan->files[scan->files_count++] = *found->files[i];
+    free(found->files[i]);
+  }
+  free(found->files);
+  free(found->folders);
+}
+
+static void walk_tree(struct walk *walk, unsigned threads) {
+  char *real = walk->all.scan->real_root;
+  repositories_begin();
+  walk->all.relative = strcmp(real, "/") == 0 ? 1 : strlen(real) + 1;
+  add_included(&walk->all, real);
+  struct repository *repository = repository_open(real, true);
+  /* An ignored folder that the user names is meant. */
+  add_folder(&walk->all, scan_format("%s", real), repository_ignores(repository, real, true) ? NULL : repository,
+             false);
+  repository_leave(repository);
+  crew_run(walk_folders, walk, threads, threads);
+  repositories_end();
+}
+
+bool walk_root(struct scan *scan, unsigned threads, char *message, size_t message_size) {
   char *real = realpath(scan->root, NULL);
   struct stat status;
+  struct walk walk = {.all.scan = scan, .mutex = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
   if (!real || stat(real, &status) != 0) {
     snprintf(message, message_size, "%s: %s", *scan->root ? scan->root : "''", strerror(errno));
     free(real);
@@ -399,45 +456,17 @@ bool walk_root(struct walk *walk, char *message, size_t message_size) {
     size_t folder = (size_t)(strrchr(real, '/') - real);
     scan->root_is_file = true;
     scan->real_root = folder == 0 ? scan_format("/") : scan_format("%.*s", (int)folder, real);
-    add_file(walk, real, folder + 1);
-    return true;
-  }
-  if (!S_ISDIR(status.st_mode) || faccessat(AT_FDCWD, real, R_OK | X_OK, AT_EACCESS) != 0) {
+    walk.all.relative = folder + 1;
+    add_file(&walk.all, real, AT_FDCWD, real);
+  } else if (!S_ISDIR(status.st_mode) || faccessat(AT_FDCWD, real, R_OK | X_OK, AT_EACCESS) != 0) {
     snprintf(message, message_size, "%s: %s", scan->root,
              S_ISDIR(status.st_mode) ? strerror(errno) : "is neither a folder nor a regular file");
     free(real);
     return false;
+  } else {
+    scan->real_root = real;
+    walk_tree(&walk, threads);
   }
-  scan->real_root = real;
-  git_libgit2_init();
-  /* Only ignore rules are read; nothing of a repository is run, so it may belong to another user. */
-  git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-  struct repository repository;
-  bool opened = open_repository(&repository, real, true);
-  /* An ignored folder that the user names is meant. */
-  bool use = opened && !ignored(&repository, real, true);
-  walk_folder(walk, real, strcmp(real, "/") == 0 ? 1 : strlen(real) + 1, use ? &repository : NULL, false);
-  if (opened)
-    close_repository(&repository);
-  walk_included(walk, real, strcmp(real, "/") == 0 ? 1 : strlen(real) + 1);
-  git_libgit2_shutdown();
+  take(scan, &walk.all);
   return true;
-}
-
-/* A file that links lead to is there more than once, always at its real path: it is kept once. */
-void walk_close(struct walk *walk) {
-  struct scan *scan = walk->scan;
-  if (scan->notes_count)
-    qsort(scan->notes, scan->notes_count, sizeof *scan->notes, compare_notes);
-  if (walk->files_count)
-    qsort(walk->files, walk->files_count, sizeof(struct source_file *), compare_files);
-  scan->files = scan_alloc(NULL, walk->files_count * sizeof *scan->files);
-  for (size_t i = 0; i < walk->files_count; i++) {
-    if (scan->files_count && strcmp(scan->files[scan->files_count - 1].path, walk->files[i]->path) == 0)
-      scan_free_file(walk->files[i]);
-    else
-      scan->files[scan->files_count++] = *walk->files[i];
-    free(walk->files[i]);
-  }
-  free(walk->files);
 }

@@ -33,9 +33,7 @@ static char *walk_text(const char *root) {
   char *full = scan_format("%s/%s", folder, root);
   struct scan scan = {.catalog = &catalog_builtin, .root = full};
   char *text = scan_format("%s", "");
-  struct walk walk = {.scan = &scan};
-  bool there = walk_root(&walk, message, sizeof message);
-  walk_close(&walk);
+  bool there = walk_root(&scan, 3, message, sizeof message);
   if (!there) {
     free(text);
     text = NULL;
