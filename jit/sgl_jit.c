@@ -54,13 +54,16 @@ static const char warm_help[] =
     "\n"
     "Compiles into the cache what is missing there, and loads it once on each kind of GPU that is here.\n"
     "\n" SPEC_HELP "\n"
-    "options:\n" WORK_OPTIONS "  --device N            for this GPU only (default: all)\n" TARGET_HELP HELP_OPTION "\n"
+    "options:\n" WORK_OPTIONS
+    "  --stats FILE          the kernels that a program has used: a file of SGL_KERNEL_COMPAT_STATS=DIR\n"
+    "  --device N            for this GPU only (default: all)\n" TARGET_HELP HELP_OPTION "\n"
     "One line a kernel and target on standard output: cached, prebuilt, compiled in N ms, or failed and why.\n"
     "\n" EXIT_STATUS "\n"
     "examples:\n"
     "  sgl-jit warm --model deepseek-v3\n"
     "  sgl-jit warm --target sm_90a,sm_100a dsv3_router_gemm:256x7168:float32 dsv3_fused_a_gemm:2112x7168\n"
-    "  echo dsv3_router_gemm:384x7168:bfloat16 | sgl-jit warm --target sm_90a -f -\n";
+    "  echo dsv3_router_gemm:384x7168:bfloat16 | sgl-jit warm --target sm_90a -f -\n"
+    "  cat stats/*.jsonl | sgl-jit warm --stats -\n";
 
 static const char pack_help[] =
     "usage: sgl-jit pack --target TARGET[,...] --output DIR [OPTION]... [SPEC]...\n"
@@ -241,6 +244,7 @@ static int finish(int status) {
 
 enum {
   OPTION_MODEL = 256,
+  OPTION_STATS,
   OPTION_TARGET,
   OPTION_DEVICE,
   OPTION_FORMAT,
@@ -254,6 +258,7 @@ enum {
 static const struct option long_options[] = {
     {"model", required_argument, NULL, OPTION_MODEL},
     {"file", required_argument, NULL, 'f'},
+    {"stats", required_argument, NULL, OPTION_STATS},
     {"target", required_argument, NULL, OPTION_TARGET},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"output", required_argument, NULL, 'o'},
@@ -273,7 +278,7 @@ static const struct command {
   int options[8]; /* that it takes, beside --help */
   bool specs;
 } commands[] = {
-    {"warm", warm_help, tool_warm, {OPTION_MODEL, 'f', OPTION_TARGET, OPTION_DEVICE}, true},
+    {"warm", warm_help, tool_warm, {OPTION_MODEL, 'f', OPTION_STATS, OPTION_TARGET, OPTION_DEVICE}, true},
     {"pack", pack_help, tool_pack, {OPTION_MODEL, 'f', OPTION_TARGET, 'o'}, true},
     {"list", list_help, tool_list, {OPTION_FORMAT}, false},
     {"verify", verify_help, tool_verify, {0}, false},
@@ -348,6 +353,9 @@ static void take_option(const struct command *command, int option, struct tool_o
     break;
   case 'f':
     add(&options->files, optarg);
+    break;
+  case OPTION_STATS:
+    add(&options->statistics, optarg);
     break;
   case OPTION_TARGET:
     for (char *rest = optarg, *target; (target = strsep(&rest, ",")) != NULL;)
@@ -432,6 +440,7 @@ int main(int argc, char **argv) {
   free(options.specs.list);
   free(options.models.list);
   free(options.files.list);
+  free(options.statistics.list);
   free(options.targets.list);
   return finish(status);
 }

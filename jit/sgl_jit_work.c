@@ -1,4 +1,4 @@
-/* Which kernels, and for which targets: SPEC, --model, --file, --target. */
+/* Which kernels, and for which targets: SPEC, --model, --file, --stats, --target. */
 #include "sgl_jit_tool.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -57,7 +57,27 @@ static void add_line(struct tool_work *work, const char *file, size_t number, ch
   add(work, &spec);
 }
 
-static void add_file(struct tool_work *work, const char *path) {
+/* A line of the statistics that libsgl_kernel_compat writes: it may tell of a kernel that ran. */
+static void add_statistics(struct tool_work *work, const char *file, size_t number, char *line) {
+  char why[256];
+  sgl_jit_kernel_spec spec;
+  json_t *object = json_loads(line, 0, NULL);
+  const char *schema = json_string_value(json_object_get(object, "schema"));
+  const char *kernel = json_string_value(json_object_get(object, "kernel"));
+  if (number == 1 && (!schema || strcmp(schema, "sgl-kernel-compat-usage/1") != 0))
+    tool_usage("%s: no statistics of SGL_KERNEL_COMPAT_STATS, or of another version", file);
+  if (!object)
+    tool_usage("%s:%zu: no line of statistics", file, number);
+  if (kernel && jit_spec_parse(kernel, &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)
+    tool_usage("%s:%zu: %s", file, number, why);
+  if (kernel)
+    add(work, &spec);
+  json_decref(object);
+}
+
+typedef void add_function(struct tool_work *work, const char *file, size_t number, char *line);
+
+static void add_file(struct tool_work *work, const char *option, const char *path, add_function *add_one) {
   bool standard = strcmp(path, "-") == 0;
   const char *shown = standard ? "standard input" : path;
   FILE *file = standard ? stdin : fopen(path, "r");
@@ -65,13 +85,13 @@ static void add_file(struct tool_work *work, const char *path) {
   size_t size = 0, number = 0;
   ssize_t length;
   if (!file)
-    tool_usage("--file %s: %s", path, strerror(errno));
+    tool_usage("%s %s: %s", option, path, strerror(errno));
   errno = 0;
   while ((length = getline(&line, &size, file)) >= 0) {
     number++;
     if (strlen(line) != (size_t)length)
       tool_usage("%s:%zu: a NUL byte: this is no text", shown, number);
-    add_line(work, shown, number, line);
+    add_one(work, shown, number, line);
   }
   if (ferror(file) || !feof(file))
     tool_usage("%s: %s", shown, strerror(errno));
@@ -86,15 +106,18 @@ struct tool_work tool_work(const struct tool_options *options) {
   for (size_t i = 0; i < options->models.count; i++)
     add_model(&work, options->models.list[i]);
   for (size_t i = 0; i < options->files.count; i++)
-    add_file(&work, options->files.list[i]);
+    add_file(&work, "--file", options->files.list[i], add_line);
+  for (size_t i = 0; i < options->statistics.count; i++)
+    add_file(&work, "--stats", options->statistics.list[i], add_statistics);
   for (size_t i = 0; i < options->specs.count; i++) {
     sgl_jit_kernel_spec spec;
     if (jit_spec_parse(options->specs.list[i], &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)
       tool_usage("%s", why);
     add(&work, &spec);
   }
-  if (work.count == 0 && options->files.count == 0)
-    tool_usage("%s needs a SPEC, --model or --file; see sgl-jit %s --help", options->command, options->command);
+  if (work.count == 0 && options->files.count + options->statistics.count == 0)
+    tool_usage("%s needs a SPEC, --model%s or --file; see sgl-jit %s --help", options->command,
+               strcmp(options->command, "warm") == 0 ? ", --stats" : "", options->command);
   return work;
 }
 

@@ -211,7 +211,7 @@ def test_wrong_usage_is_one_line():
         p.usage("info", "--format", "tsv", says="--format 'tsv': text or json is needed")
         p.usage("list", "--format", "xml", says="--format 'xml': text, json or tsv is needed")
         p.usage("list", "x", says="list takes no argument 'x'")
-        p.usage("warm", says="warm needs a SPEC, --model or --file")
+        p.usage("warm", says="warm needs a SPEC, --model, --stats or --file")
         p.usage("warm", "--target", says="--target needs a value")
         p.usage("warm", "--device", "0", "--target", "sm_90a", ROUTER, says="--device and --target exclude each other")
         for device in ("-1", "x", "1x", "", "99999"):
@@ -388,6 +388,29 @@ def test_specs_from_files():
         (p.path / "binary").write_bytes(b"# a\nb\0c\n")
         p.usage("warm", "-f", "binary", says="binary:2: a NUL byte")
         p.usage("pack", "--target", "sm_90a", "-o", "x", "-f", "-", input=b"", says="no kernel is named: nothing to pack")
+
+
+def test_specs_from_statistics():
+    header = json.dumps({"schema": "sgl-kernel-compat-usage/1", "host": "node1"}) + "\n"
+    use = json.dumps({"symbol": "dsv3_router_gemm", "face": "cxx", "calls": {"warn": 3}, "first": 1764547200}) + "\n"
+    router, fused = (json.dumps({"kernel": kernel, "calls": 3}) + "\n" for kernel in (ROUTER, FUSED.removesuffix(":bfloat16")))
+    with Place().fake_nvrtc().gpus() as p:
+        (p.path / "one.jsonl").write_text(header + use + router)
+        (p.path / "two.jsonl").write_text(header + router + fused)
+        equal([line.split()[0] for line in p.run("warm", "--stats", "one.jsonl", "--stats", "two.jsonl").out.splitlines()], [ROUTER, FUSED])
+        both = ((p.path / "two.jsonl").read_text() + (p.path / "one.jsonl").read_text()).encode()
+        equal([line.split()[0] for line in p.run("warm", "--stats", "-", input=both).out.splitlines()], [ROUTER, FUSED])
+        (p.path / "unused.jsonl").write_text(header)
+        done = p.run("warm", "--stats", "unused.jsonl")
+        equal((done.returncode, done.out), (0, ""))
+        contains(done.err, "no kernel is named: nothing to do")
+        for name, text, says in (("no", "{}\n", "no: no statistics of SGL_KERNEL_COMPAT_STATS"), ("other", use, "other: no statistics"),
+                                 ("list", header + "[\n", "list:2: no line of statistics"),
+                                 ("kernel", header + json.dumps({"kernel": "dsv4:1x2"}) + "\n", "kernel:2: ")):
+            (p.path / name).write_text(text)
+            p.usage("warm", "--stats", name, says=says)
+        p.usage("warm", "--stats", "missing", says="--stats missing: No such file or directory")
+        p.usage("pack", "--target", "sm_90a", "-o", "x", "--stats", "one.jsonl", says="pack takes no option --stats")
 
 
 def test_warm_for_the_gpus():
