@@ -1,5 +1,6 @@
 /* The deleted C++ functions, in C. `at::Tensor &` arrives as a pointer to the at::Tensor, which is what torch's C
  * functions take; the names have no std types, so they are the same for both C++11 ABIs of libstdc++. */
+#include "shim/call_log.h"
 #include "shim/forward.h"
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/serve.h"
@@ -32,6 +33,8 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
   bool may_forward = how == SGL_COMPAT_SERVE_AUTO || how == SGL_COMPAT_SERVE_OLD;
   void *elsewhere = may_forward ? forward_find(forward, mangled, how == SGL_COMPAT_SERVE_OLD ? NULL : address) : NULL;
   if (elsewhere && !(policy & POLICY_IS_SET)) {
+    if (call_log_is_on())
+      call_log_write(torch_abi_get(), kernel, tensors, "cxx", "forwarded", NULL);
     errno = saved;
     return elsewhere;
   }
@@ -50,6 +53,12 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
     elsewhere = NULL;
   else if (!done && !elsewhere && how == SGL_COMPAT_SERVE_AUTO)
     elsewhere = forward_find(forward, mangled, NULL); /* somebody else may be able to */
+  if (call_log_is_on())
+    call_log_write(torch_abi_get(), kernel, tensors, "cxx",
+                   done        ? "ok"
+                   : elsewhere ? "forwarded"
+                               : "error",
+                   done || elsewhere ? NULL : message);
   errno = saved;
   if (!done && !elsewhere) {
     usage_failed(site);

@@ -1,5 +1,6 @@
 /* The torch operators, registered and implemented in C: the deleted ones of sgl_kernel, which warn, and the same
  * kernels under their supported names, torch.ops.sgl_kernel_jit.NAME, which do not. */
+#include "shim/call_log.h"
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/serve.h"
 #include "shim/stage.h"
@@ -61,6 +62,8 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
       ok = false;
     }
     ok = ok && serve_run(torch, kernel, tensors, message, sizeof message);
+    if (call_log_is_on())
+      call_log_write(torch, kernel, tensors, site ? "operator" : "jit", ok ? "ok" : "error", ok ? NULL : message);
     take(torch, kernel, tensors);
   }
   if (!ok && site)

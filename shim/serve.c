@@ -76,6 +76,14 @@ int serve_tensors(enum serve_kernel kernel) {
   return kernels[kernel].count;
 }
 
+const char *serve_tensor_name(enum serve_kernel kernel, int tensor) {
+  return kernels[kernel].tensors[tensor];
+}
+
+int serve_input(enum serve_kernel kernel) {
+  return kernels[kernel].first_input;
+}
+
 /* --- tensors ------------------------------------------------------------------------------------------------------ */
 
 static sgl_jit_dtype dtype_of(const struct torch_abi *torch, int32_t dtype) {
@@ -87,8 +95,7 @@ static sgl_jit_dtype dtype_of(const struct torch_abi *torch, int32_t dtype) {
                                                : SGL_JIT_DTYPE_OTHER;
 }
 
-/* False when torch cannot describe the tensor: an undefined, sparse or fake one. */
-static bool view_of(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *view) {
+bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *view) {
   int64_t dim, *sizes, *strides;
   int32_t dtype, device_type, device_index;
   if (!tensor || torch->get_dim(tensor, &dim) != 0 || torch->get_sizes(tensor, &sizes) != 0 ||
@@ -112,7 +119,7 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
   const struct kernel *kernel = &kernels[which];
   sgl_jit_tensor views[SERVE_TENSORS];
   for (int i = 0; i < kernel->count; i++) {
-    if (!view_of(torch, tensors[i], &views[i])) {
+    if (!serve_view(torch, tensors[i], &views[i])) {
       snprintf(message, message_size, "%s: %s is not a dense tensor with data%s", kernel->name, kernel->tensors[i],
                tensors[i] ? torch_abi_what(torch).text : "");
       return false;

@@ -19,6 +19,13 @@ unsigned serve_symbol(enum serve_kernel kernel);
 /* How many tensors the operator and the C++ function have, before any other argument. */
 int serve_tensors(enum serve_kernel kernel);
 
+/* The tensor's name, and which one tells the device and the stream of the call. */
+const char *serve_tensor_name(enum serve_kernel kernel, int tensor);
+int serve_input(enum serve_kernel kernel);
+
+/* What torch says of a tensor; false when it cannot: an undefined, sparse or fake one. The sizes are the tensor's. */
+bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *view);
+
 enum {
   SERVE_TENSORS = 6,   /* the most that one has */
   SERVE_MESSAGE = 1024 /* bytes; a longer message is cut */

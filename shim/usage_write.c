@@ -6,6 +6,7 @@
 #include "shim/usage.h"
 
 #include "shim/job.h"
+#include "shim/quiet.h"
 #include "shim/shadow.h"
 #include "shim/text.h"
 
@@ -324,22 +325,10 @@ static uint64_t shadow_total(void) {
   return total;
 }
 
-/* A file that grows over its limit (RLIMIT_FSIZE) brings SIGXFSZ, which would end the process. */
 static bool write_quietly(const char *path) {
-  sigset_t signal, before;
-  struct timespec none = {0, 0};
-  sigemptyset(&signal);
-  sigaddset(&signal, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &signal, &before);
+  sigset_t before = quiet_begin();
   bool good = write_into(path);
-  int problem = errno;
-  if (!sigismember(&before, SIGXFSZ)) {
-    if (!good && problem == EFBIG)
-      while (sigtimedwait(&signal, NULL, &none) < 0 && errno == EINTR)
-        ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-  }
-  errno = problem;
+  quiet_end(&before);
   return good;
 }
 

@@ -20,14 +20,6 @@
 
 extern unsigned usage_interval_ms;
 
-#if defined(__SANITIZE_THREAD__)
-/* Asked for by the sanitizer, which else ends a child that makes a thread, and has every process wait a second. */
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) {
-  return "die_after_fork=0:atexit_sleep_ms=0";
-}
-#endif
-
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 static char folder[64];

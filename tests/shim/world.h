@@ -15,6 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_THREAD__)
+/* Asked for by the sanitizer, which else ends a child that makes a thread, and has every process wait a second. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+  return "die_after_fork=0:atexit_sleep_ms=0";
+}
+#endif
+
 static int world_failures;
 
 #define EXPECT(condition)                                                                                              \
