@@ -120,7 +120,8 @@ SHIM_OBJS := $(filter-out $(SHIM_TOOL_OBJS),$(call objs,$(wildcard shim/*.c))) $
 SCANNER_OBJS := $(call objs,$(filter-out scanner/main.c scanner/prefilter_gen.c,$(wildcard scanner/*.c))) \
                 $(B)/obj/gen/prefilter_builtin.o $(B)/obj/gen/catalog_builtin.o $(B)/obj/gen/cxx_prelude.o \
                 $(B)/obj/grammar/parser.o $(B)/obj/grammar/scanner.o $(B)/obj/grammar/runtime.o $(CATALOG_OBJS) \
-                $(call objs,jit/cache_folder.c jit/library_search.c jit/status.c)
+                $(call objs,jit/cache_folder.c jit/library_search.c jit/status.c shim/policy_text.c shim/policy_sources.c) \
+                $(B)/obj/gen/compat_table.o
 
 GENERATED := $(addprefix $(B)/gen/,catalog_builtin.c compat_table.c compat_table.h compat_tombstones.h compat_exports.map cxx_prelude.c compat_catalog.py compat_old.pyi sgl_kernel_compat_old.h)
 

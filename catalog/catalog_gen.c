@@ -241,6 +241,15 @@ static bool route_takes_old_calls(const struct catalog_route *route) {
   return true;
 }
 
+/* The catalog's stage. Its tombstones are the names without a kernel here; in Python another function may answer. */
+static const char *builtin_stage(const struct catalog_symbol *symbol) {
+  bool routed = false;
+  for (unsigned r = 0; r < symbol->routes_count; r++)
+    routed |= route_takes_old_calls(&symbol->routes[r]);
+  bool in_python = symbol->python_count && catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON);
+  return strcmp(symbol->stage, "tombstone") == 0 && routed && in_python ? "warn" : symbol->stage;
+}
+
 /* C can register an operator whose schema has only these types (DESIGN: others are registered from Python). */
 static bool schema_is_plain(const char *schema) {
   static const char *const others[] = {"[", "?", "ScalarType", "str", "Generator", "Device", "Layout", "Scalar"};
@@ -264,10 +273,9 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "/* A removed name, sorted by id. Its index is the symbol's number in policies and statistics. */\n"
       "struct compat_symbol {\n"
       "  const char *id;            /* the catalog's id: what policy files and statistics call it */\n"
-      "  const char *stage;         /* the catalog's stage: silent | warn | error | tombstone */\n"
+      "  const char *stage;         /* where nobody has set one: silent | warn | error | tombstone */\n"
       "  const char *stage_end;     /* YYYY-MM-DD on which the shim stops serving it; NULL: not decided */\n"
       "  bool served;               /* this project has the kernel; false: a tombstone */\n"
-      "  bool routed;               /* a route in Python takes an old call: it may be answered there */\n"
       "  bool replaced;             /* the catalog knows something to use instead */\n"
       "  const char *advice;        /* one sentence without a full stop: \"use sgl_kernel_jit.dsv3_router_gemm\" */\n"
       "  const char *change;        /* of the Python export, or of the operator when there was no export */\n"
@@ -374,15 +382,13 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     known[i] = count++;
     fputs("    {", out);
     field(out, "id", symbol->id);
-    field(out, "stage", symbol->stage);
+    field(out, "stage", builtin_stage(symbol));
     field(out, "stage_end", symbol->stage_end);
-    bool routed = false, replaced = false;
-    for (unsigned r = 0; r < symbol->routes_count; r++) {
-      routed |= route_takes_old_calls(&symbol->routes[r]);
+    bool replaced = false;
+    for (unsigned r = 0; r < symbol->routes_count; r++)
       replaced |= symbol->routes[r].kind != CATALOG_ROUTE_NONE;
-    }
-    fprintf(out, ".served = %s, .routed = %s, .replaced = %s, ", catalog_jit_route(symbol) ? "true" : "false",
-            routed ? "true" : "false", replaced ? "true" : "false");
+    fprintf(out, ".served = %s, .replaced = %s, ", catalog_jit_route(symbol) ? "true" : "false",
+            replaced ? "true" : "false");
     field(out, "advice", catalog_advice(symbol, advice, sizeof advice));
     field(out, "change", removal->change);
     field(out, "date", removal->date);
@@ -665,6 +671,16 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
     python_item(out, "schema", symbol->op_schema);
     python_facts(out, symbol, removal);
     fputs("},\n", out);
+  }
+  fputs("}\n\n# id -> its stage where nobody has set one.\nSTAGES = {\n", out);
+  for (unsigned i = 0; i < catalog->symbols_count; i++) {
+    if (!shim_knows(&catalog->symbols[i]))
+      continue;
+    fputs("    ", out);
+    python_literal(out, catalog->symbols[i].id);
+    fputs(": ", out);
+    python_literal(out, builtin_stage(&catalog->symbols[i]));
+    fputs(",\n", out);
   }
   fputs("}\n", out);
 }

@@ -1,6 +1,8 @@
 /* The shim: is it active in Python, and do the old C++ functions reach those who need them? */
 #include "scanner/doctor.h"
 #include "scanner/file.h"
+#include "shim/policy_sources.h"
+#include "shim/policy_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,23 +42,46 @@ static void check_choice(struct doctor *doctor, const char *name, const char *co
   free(words);
 }
 
-/* "dsv3_router_gemm=error,awq_dequantize=silent" */
-static void check_stages(struct doctor *doctor) {
-  static const char *const stages[] = {"silent", "warn", "error"};
-  char *text = scan_format("%s", setting("SGL_KERNEL_COMPAT_STAGE")), *save = NULL;
-  for (char *part = strtok_r(text, ", ", &save); part; part = strtok_r(NULL, ", ", &save)) {
-    char *equals = strchr(part, '=');
-    bool known = false;
-    for (size_t i = 0; equals && i < sizeof stages / sizeof *stages; i++)
-      known |= strcmp(equals + 1, stages[i]) == 0;
-    if (equals)
-      *equals = '\0';
-    if (!known || !catalog_find(doctor->catalog, part))
-      doctor_say(doctor, DOCTOR_WARNING, "variable", scan_format("NAME=silent, warn or error, separated by commas"),
-                 "SGL_KERNEL_COMPAT_STAGE: '%s%s%s' is not understood: %s", part, equals ? "=" : "",
-                 equals ? equals + 1 : "", known ? "no such name is in the catalog" : "no such stage");
+/* --- the policy ----------------------------------------------------------------------------------------------------
+ */
+
+struct policy_look {
+  struct doctor *doctor;
+  const char *name; /* of the source */
+};
+
+static void policy_fault_found(void *user, unsigned line, const char *text) {
+  const struct policy_look *look = user;
+  doctor_say(look->doctor, DOCTOR_WARNING, "policy", scan_format("correct it; man sgl-compat has the language"),
+             "%s:%u: %s", look->name, line, text);
+}
+
+static void ignore_directive(void *user, const struct policy_directive *directive) {
+  (void)user, (void)directive;
+}
+
+/* As the shim reads it, with the shim's own code. */
+static void check_policy(struct doctor *doctor) {
+  struct policy_source sources[POLICY_SOURCES];
+  struct doctor_list read = {0};
+  policy_sources_read(sources);
+  for (int i = 0; i < POLICY_SOURCES; i++) {
+    struct policy_look look = {doctor, sources[i].name};
+    if (sources[i].problem[0])
+      doctor_say(doctor, DOCTOR_WARNING, "policy", scan_format("as it says, or remove it"),
+                 "the policy file %s is not used: it %s", sources[i].name, sources[i].problem);
+    if (!sources[i].text)
+      continue;
+    policy_parse(sources[i].text, sources[i].size, ignore_directive, policy_fault_found, &look);
+    doctor_list_add(&read, sources[i].name);
   }
-  free(text);
+  policy_sources_free(sources);
+  size_t count = read.count;
+  char *list = doctor_list_take(&read);
+  if (count)
+    doctor_say(doctor, DOCTOR_FACT, "policy", NULL, "policy: %s; sgl-compat policy show --effective tells what holds",
+               list);
+  free(list);
 }
 
 static void check_variables(struct doctor *doctor) {
@@ -64,7 +89,6 @@ static void check_variables(struct doctor *doctor) {
   struct doctor_list set = {0};
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
     check_choice(doctor, choices[i].name, choices[i].values);
-  check_stages(doctor);
   for (char **variable = environ; *variable; variable++)
     if (strncmp(*variable, "SGL_KERNEL_COMPAT", 17) == 0 || strncmp(*variable, "SGL_KERNEL_JIT_", 15) == 0)
       doctor_list_add(&set, *variable);
@@ -228,6 +252,7 @@ void doctor_check_shim(struct doctor *doctor) {
     doctor_say(doctor, DOCTOR_FACT, "shim", NULL, "sgl-kernel-compat is not installed");
   check_preload(doctor);
   check_variables(doctor);
+  check_policy(doctor);
   check_bypassed(doctor);
   check_other_definitions(doctor);
 }

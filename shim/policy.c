@@ -119,13 +119,11 @@ int policy_today(void) {
   return gmtime_r(&now, &utc) ? (utc.tm_year + 1900) * 10000 + (utc.tm_mon + 1) * 100 + utc.tm_mday : 0;
 }
 
-/* The catalog's tombstones are names without a kernel here. Python may have another function for one. */
 static sgl_compat_stage catalog_stage(unsigned symbol) {
-  const struct compat_symbol *facts = &compat_symbols[symbol];
-  for (int stage = SGL_COMPAT_STAGE_SILENT; stage < SGL_COMPAT_STAGE_TOMBSTONE; stage++)
-    if (strcmp(facts->stage, policy_stage_name((sgl_compat_stage)stage)) == 0)
-      return (sgl_compat_stage)stage;
-  return facts->routed ? SGL_COMPAT_STAGE_WARN : SGL_COMPAT_STAGE_TOMBSTONE;
+  int stage = SGL_COMPAT_STAGE_TOMBSTONE;
+  while (stage > 0 && strcmp(compat_symbols[symbol].stage, policy_stage_name((sgl_compat_stage)stage)) != 0)
+    stage--;
+  return (sgl_compat_stage)stage;
 }
 
 static bool had(unsigned release, unsigned symbol) {
@@ -300,12 +298,13 @@ static void say_ramp(unsigned symbol, char *text, size_t size) {
   const struct setting *ramp = &state.setting[symbol][POLICY_RAMP];
   if (!ramp->order)
     return;
+  bool is_over = source_of(ramp) < source_of(&state.setting[symbol][POLICY_STAGE]);
   snprintf(text, size, "%s: %g%% to %s: %s%s", ramp->from, ramp->share / 100.0, policy_stage_name(ramp->stage),
-           !state.has_job ? "nothing here tells the job, so it is not ramped"
-           : source_of(ramp) < source_of(&state.setting[symbol][POLICY_STAGE]) ? "a later stage has ended it"
-           : is_drawn(symbol, ramp->share)                                     ? "in it is "
-                                                                               : "not in it is ",
-           state.has_job && source_of(ramp) >= source_of(&state.setting[symbol][POLICY_STAGE]) ? state.job : "");
+           state.has_job && !is_over ? state.job : "",
+           is_over                         ? "a later source sets the stage"
+           : !state.has_job                ? "nothing here tells the job, so it is not ramped"
+           : is_drawn(symbol, ramp->share) ? " is in it"
+                                           : " is not in it");
 }
 
 struct policy_facts policy_facts(unsigned symbol) {

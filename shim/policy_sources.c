@@ -18,7 +18,7 @@ static void fail(struct policy_source *source, const char *problem) {
 
 static void fail_errno(struct policy_source *source, int error) {
   char text[128];
-  fail(source, strerror_r(error, text, sizeof text));
+  snprintf(source->problem, sizeof source->problem, "cannot be read: %s", strerror_r(error, text, sizeof text));
 }
 
 /* Why a file is not taken; NULL when it is. Group writers are others, unless it is the user's own group, which with

@@ -15,6 +15,7 @@ static const struct command {
   const char *name, *summary, *help;
   int (*run)(int argc, char **argv);
 } commands[] = {
+    {"policy show", "the stage of each deleted name, and where it was set", tool_policy_show_help, tool_policy_show},
     {"policy check", "look for faults in policy files, for CI", tool_policy_check_help, tool_policy_check},
     {"replay", "make the comparisons again that a shadow run has saved", tool_replay_help, tool_replay},
     {"report", "who still uses what, from the statistics of many processes", tool_report_help, tool_report},
@@ -38,6 +39,7 @@ static void print_help(void) {
         "  -h, --help   print this text; sgl-compat COMMAND --help tells about a command\n"
         "\n" TOOL_EXIT_STATUS "\n"
         "examples:\n"
+        "  sgl-compat policy show --effective\n"
         "  sgl-compat policy check sgl-kernel-policy\n",
         stdout);
 }

@@ -1,6 +1,7 @@
 /* The sgl-compat command: what its files share. Not part of the library.
  *
  *   sgl_compat.c               main, the table of commands, what all commands print alike
+ *   sgl_compat_policy_show.c   policy show
  *   sgl_compat_policy_check.c  policy check
  *   sgl_compat_replay.c        replay
  *   sgl_compat_report.c        report, and what its page says too
@@ -77,11 +78,12 @@ bool tool_report_page(const json_t *tree, const char *path);
 /* --- the commands: argv[0] is the last word of the command's name; each returns the exit status. --help has been
  * dealt with. --- */
 
+int tool_policy_show(int argc, char **argv);
 int tool_policy_check(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_report(int argc, char **argv);
 
 /* Each file has the help text of its commands. */
-extern const char tool_policy_check_help[], tool_replay_help[], tool_report_help[];
+extern const char tool_policy_show_help[], tool_policy_check_help[], tool_replay_help[], tool_report_help[];
 
 #endif

@@ -11,19 +11,21 @@ FOLDERS = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, FOLDERS)
 
 
-def fresh(stage="", **files):
-    """A package sgl_kernel with these modules, of which `package` is its own; this project's package is not yet imported."""
+def fresh(policy="", **files):
+    """A package sgl_kernel with these modules, of which `package` is its own; this project's package is not yet imported,
+    but for a policy, which the C library keeps."""
     for finder in [finder for finder in sys.meta_path if finder.__module__ == "sgl_kernel_compat._imports"]:
         sys.meta_path.remove(finder)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("sgl_kernel", "sgl_kernel_compat")]:
         del sys.modules[name]
-    os.environ["SGL_KERNEL_COMPAT_STAGE"] = stage
     folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDERS)) / "sgl_kernel"
     folder.mkdir()
     for name, text in files.items():
         (folder / ("__init__.py" if name == "package" else f"{name}.py")).write_text(text)
     sys.path[:] = [str(folder.parent)] + [path for path in sys.path if not path.startswith(FOLDERS)]
     importlib.invalidate_caches()
+    if policy:
+        importlib.import_module("sgl_kernel_compat").set_policy(policy)
     return folder
 
 
@@ -77,7 +79,7 @@ def without_a_frame(f, *arguments):
 
 
 def test_no_python_frame():
-    fresh("dsv3_router_gemm=error,dsv3_fused_a_gemm=warn", package="def dsv3_router_gemm(): pass\ndef dsv3_fused_a_gemm(): return 7\n")
+    fresh("dsv3_router_gemm=error; dsv3_fused_a_gemm=warn; bmm_fp8=warn", package="def dsv3_router_gemm(): pass\ndef dsv3_fused_a_gemm(): return 7\n")
     import sgl_kernel
     import sgl_kernel_compat
 

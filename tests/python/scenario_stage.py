@@ -1,4 +1,4 @@
-"""An old wheel, and a stage for its name: SGL_KERNEL_COMPAT_STAGE of test_package.py, then set_stage."""
+"""An old wheel, and a stage for its name: SGL_KERNEL_COMPAT_POLICY of test_package.py, then set_stage."""
 import os, warnings
 from unittest import mock
 
@@ -22,7 +22,7 @@ def use():
 
 
 def test_warn():
-    assert sgl_kernel_compat.get_stage("dsv3_router_gemm") == ("warn", "SGL_KERNEL_COMPAT_STAGE")
+    assert sgl_kernel_compat.get_stage("dsv3_router_gemm") == ("warn", "SGL_KERNEL_COMPAT_POLICY")
     line = use.__code__.co_firstlineno
     f, texts = warned(use)
     assert [n for n, _ in texts] == [line + 1, line + 2, line + 4], texts
@@ -45,8 +45,9 @@ def test_its_own_code_does_not_see_it():
 
 def test_error():
     sgl_kernel_compat.set_stage("dsv3_router_gemm", "error")
-    assert sgl_kernel_compat.get_stage("dsv3_router_gemm") == ("error", "set_stage")
-    e = raises(ImportError, "its stage is error (set_stage)", use)
+    origin = f"set_stage, {__file__}:{test_error.__code__.co_firstlineno + 1}"
+    assert sgl_kernel_compat.get_stage("dsv3_router_gemm") == ("error", origin)
+    e = raises(ImportError, f"its stage is error ({origin})", use)
     assert type(e).__name__ == "SglKernelImportError"
     assert not hasattr(sgl_kernel, "dsv3_router_gemm") and not hasattr(sgl_kernel.gemm, "dsv3_router_gemm")
     assert sgl_kernel.gemm.uses_it() is REAL
@@ -56,14 +57,14 @@ def test_error():
 
 def test_of_a_name_that_is_served():
     """dsv3_fused_a_gemm=error is in the environment."""
-    raises(AttributeError, "its stage is error (SGL_KERNEL_COMPAT_STAGE)", lambda: sgl_kernel.dsv3_fused_a_gemm)
+    raises(AttributeError, "its stage is error (SGL_KERNEL_COMPAT_POLICY)", lambda: sgl_kernel.dsv3_fused_a_gemm)
     scope = {}
     warned(lambda: exec("from sgl_kernel_compat.old import *", scope))
     assert "dsv3_router_gemm" in scope and "dsv3_fused_a_gemm" not in scope
     a, w, want = operands(torch, 2, 2112)
     output = torch.zeros(2, 2112, dtype=torch.bfloat16)
-    e = raises(RuntimeError, "; its stage is error (SGL_KERNEL_COMPAT_STAGE)", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w.t())
-    assert str(e).startswith("torch.ops.sgl_kernel.dsv3_fused_a_gemm is deprecated") and "called from" not in str(e), e
+    e = raises(RuntimeError, "; its stage is error (SGL_KERNEL_COMPAT_POLICY)", torch.ops.sgl_kernel.dsv3_fused_a_gemm, output, a, w.t())
+    assert str(e).startswith("the operator torch.ops.sgl_kernel.dsv3_fused_a_gemm is deprecated") and "called from" not in str(e), e
     sgl_kernel_compat.set_stage("dsv3_fused_a_gemm", "silent")
     f, texts = warned(lambda: sgl_kernel.dsv3_fused_a_gemm)
     assert texts == []
@@ -88,4 +89,4 @@ def test_of_unknown_names_and_stages():
     raises(ValueError, "'nothing' is no deleted name", sgl_kernel_compat.set_stage, "nothing", "warn")
     raises(ValueError, "'loud'", sgl_kernel_compat.set_stage, "dsv3_router_gemm", "loud")
     raises(ValueError, "'nothing'", sgl_kernel_compat.get_stage, "nothing")
-    assert sgl_kernel_compat.get_stage("moe_fused_gate") == (None, "default")
+    assert sgl_kernel_compat.get_stage("moe_fused_gate") == ("tombstone", "the catalog")

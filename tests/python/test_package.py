@@ -169,9 +169,10 @@ def main():
             "old, sgl_kernel first": lambda: scenario("old", "old", ORDER="sgl_kernel"),
             "old, its library last": lambda: scenario("old", "old", ORDER="sgl_kernel", LATE="1"),
             "old, compat first": lambda: scenario("old", "old", ORDER="sgl_kernel_compat sgl_kernel"),
-            **{f"stage, {order}": functools.partial(scenario, "stage", "old", stderr=r"(?m)^sgl-kernel-compat: SGL_KERNEL_COMPAT_STAGE: 'dsv4' is no deleted name",
-                                                    ORDER=order, SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=warn, dsv3_fused_a_gemm=error,dsv4=warn,awq_dequantize=silent")
+            **{f"stage, {order}": functools.partial(scenario, "stage", "old", stderr=r"(?m)^sgl-kernel-compat: SGL_KERNEL_COMPAT_POLICY:1: 'dsv4' is no deleted name",
+                                                    ORDER=order, SGL_KERNEL_COMPAT_POLICY="dsv3_router_gemm=warn; dsv3_fused_a_gemm=error;dsv4=warn;awq_dequantize=silent")
                for order in ("torch sgl_kernel", "sgl_kernel")},
+            "policy": lambda: scenario("policy", "old", SGL_KERNEL_COMPAT_POLICY="default = 0.4.4"),
             "routed": lambda: scenario("routed", "new others", PYTHONWARNINGS="ignore"),
             "stub": lambda: scenario("stub", "", PYTHONWARNINGS="ignore"),
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
@@ -179,6 +180,8 @@ def main():
             "cpu": lambda: scenario("cpu", "new", SGL_KERNEL_JIT_BACKEND="auto", PYTHONWARNINGS="ignore"),
             "broken": lambda: scenario("broken", "new", site=BROKEN, stderr=r"(?m)^sgl-kernel-compat: not active: OSError: damaged$"),
             "no library": lambda: scenario("nolibrary", "new", site=HALF),
+            "no library, a policy": lambda: scenario("nolibrary", "new", site=HALF, SGL_KERNEL_COMPAT_POLICY="bmm_fp8=error",
+                                                     stderr=r"(?m)^sgl-kernel-compat: no policy is read, all stages are the built-in ones: [^\n]*libsgl_kernel_jit.so.0: "),
             "user": user_program,
         })
         if run([TORCH / "python", "-c", "import os, sysconfig; assert os.path.exists(sysconfig.get_path('include') + '/Python.h')"])[0]:

@@ -503,11 +503,14 @@ def test_shim():
         contains(env.facts()["shim"][0][1], "active from `import torch` on")
         warning(env.facts(SGL_KERNEL_COMPAT="0"), "shim-inactive", "SGL_KERNEL_COMPAT=0 turns it off")
         warning(env.facts(TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "shim-inactive", "TORCH_DEVICE_BACKEND_AUTOLOAD=0")
-        facts = env.facts(SGL_KERNEL_COMPAT_WARN="loud", SGL_KERNEL_COMPAT_STAGE="dsv3_router_gemm=error,nothing=warn,bmm_fp8=x")
-        equal([fact[1] for fact in facts["variable"]],
-              ["SGL_KERNEL_COMPAT_WARN=loud is none of off, once",
-               "SGL_KERNEL_COMPAT_STAGE: 'nothing=warn' is not understood: no such name is in the catalog",
-               "SGL_KERNEL_COMPAT_STAGE: 'bmm_fp8=x' is not understood: no such stage"])
+        facts = env.facts(SGL_KERNEL_COMPAT_WARN="loud", SGL_KERNEL_COMPAT_POLICY="dsv3_router_gemm=error;nothing=warn;bmm_fp8=x",
+                          SGL_KERNEL_COMPAT_POLICY_FILE="/nothing")
+        equal([fact[1] for fact in facts["variable"]], ["SGL_KERNEL_COMPAT_WARN=loud is none of off, once"])
+        equal([fact[1] for fact in facts["policy"]],
+              ["the policy file /nothing is not used: it cannot be read: No such file or directory",
+               "SGL_KERNEL_COMPAT_POLICY:1: 'nothing' is no deleted name of sgl_kernel; sgl-compat policy show --effective lists them",
+               "SGL_KERNEL_COMPAT_POLICY:1: stage 'x' is none of silent, warn, error, tombstone",
+               "policy: SGL_KERNEL_COMPAT_POLICY; sgl-compat policy show --effective tells what holds"])
         contains(facts["variables"][0][1], "SGL_KERNEL_COMPAT_WARN=loud")
     with Environment() as env:
         env.good()

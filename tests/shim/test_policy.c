@@ -205,8 +205,8 @@ static void built_in(void) {
   begin();
   for (unsigned i = 0; i < COMPAT_SYMBOLS; i++) {
     sgl_compat_stage stage = policy_stage(policy_of(i));
-    bool may_be_served = compat_symbols[i].served || compat_symbols[i].routed;
-    EXPECT(stage == (may_be_served ? SGL_COMPAT_STAGE_WARN : SGL_COMPAT_STAGE_TOMBSTONE));
+    EXPECT(stage == SGL_COMPAT_STAGE_WARN || (!compat_symbols[i].served && stage == SGL_COMPAT_STAGE_TOMBSTONE));
+    UNIT_STRINGS(policy_stage_name(stage), compat_symbols[i].stage);
     EXPECT(i == 0 || strcmp(compat_symbols[i - 1].id, compat_symbols[i].id) < 0);
     EXPECT(policy_symbol(compat_symbols[i].id, strlen(compat_symbols[i].id)) == i);
   }
@@ -393,7 +393,7 @@ static void not_there(void) {
   setenv("SGL_KERNEL_COMPAT_POLICY_FILE", path("nothing"), 1);
   const char *text = said();
   EXPECT(world_lines(text) == 1);
-  EXPECT_CONTAINS(text, "/nothing is not used: it No such file");
+  EXPECT_CONTAINS(text, "/nothing is not used: it cannot be read: No such file");
   end();
 }
 static void of_the_own_group(void) {

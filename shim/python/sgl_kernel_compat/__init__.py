@@ -9,9 +9,11 @@ find the deleted names. A name that the installed sgl_kernel has is left alone. 
     SGL_KERNEL_COMPAT       1 (default) | 0: do nothing | standalone: provide the module sgl_kernel too, where none is
                             installed (from the import of torch or of this package on)
     SGL_KERNEL_COMPAT_WARN  off | once: no warnings, or one for each name and call site (default)
-    SGL_KERNEL_COMPAT_STAGE NAME=silent | warn | error, separated by commas: one name's stage, also of a name that the
-                            installed sgl_kernel has; set_stage does the same. silent also leaves an operator that
-                            nothing here serves to whoever defines it
+    SGL_KERNEL_COMPAT_POLICY
+                            directives of man sgl-compat, separated by ; as in NAME=silent | warn | error | tombstone: the
+                            stages of names, also of one that the installed sgl_kernel has; set_stage and set_policy do
+                            the same, and there are files. silent also leaves an operator that nothing here serves to
+                            whoever defines it
 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
 import os, sys
@@ -23,7 +25,7 @@ from sgl_kernel_compat._errors import (
     SglKernelModuleNotFoundError,
 )
 from sgl_kernel_compat._imports import install
-from sgl_kernel_compat._policy import get_stage, set_stage
+from sgl_kernel_compat._policy import get_stage, set_policy, set_stage
 from sgl_kernel_compat._version import __version__
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "SglKernelModuleNotFoundError",
     "get_stage",
     "install",
+    "set_policy",
     "set_stage",
 ]
 

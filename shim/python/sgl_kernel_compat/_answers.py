@@ -35,7 +35,8 @@ def module_text(module, names):
 
 
 def forbidden_text(name, facts, id):
-    return f"{warning_text(name, facts)}; its stage is error ({_policy.get_stage(id)[1]})"
+    policy = _policy.of(id)
+    return f"{warning_text(name, facts)}; its stage is {policy.stage} ({policy.origin})"
 
 
 def why_not_jit():
@@ -201,33 +202,52 @@ def _refuse(module, text, frame):
     raise SglKernelAttributeError(text) from None
 
 
-def own(module, name, symbol, frame):
-    """Before module.name, which the installed package has, is handed to frame: what a stage says, if one is set. The
-    package's own code is not told, and `import *` gets the name with a warning at most."""
-    stage, _ = _policy.get_stage(symbol)
+def _has_kernel(symbol):
+    return any(kind == "jit" for kind, *_ in SYMBOLS[symbol]["routes"])
+
+
+def is_staged(symbol):
+    """Does the policy speak of a name that the installed package has itself?"""
+    policy = _policy.of(symbol)
+    return policy.is_set or (policy.serve in ("jit", "reference") and _has_kernel(symbol))
+
+
+def own(module, name, symbol, frame, value):
+    """What is handed to frame for module.name, which the installed package has: by a stage, if one is set, or the kill
+    switch. The package's own code is not told, and `import *` gets the name with a warning at most."""
+    where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
-    if stage not in ("warn", "error") or (statement is not None and _is_the_packages(statement)):
-        return
-    where = f"{module}.{name}"
-    text = forbidden_text(where, SYMBOLS[symbol], symbol) if stage == "error" else warning_text(where, SYMBOLS[symbol])
-    if stage == "error" and not (statement is not None and _is_star(statement)):
-        _refuse(module, text, frame)
-    _warn.at_access(where, text, frame)
+    if not is_staged(symbol) or (statement is not None and _is_the_packages(statement)):
+        return value
+    forbidden = policy.is_set and _policy.is_forbidden(symbol)
+    if forbidden and not (statement is not None and _is_star(statement)):
+        _refuse(module, forbidden_text(where, facts, symbol), frame)
+    if forbidden or (policy.is_set and policy.stage == "warn"):
+        _warn.at_access(where, forbidden_text(where, facts, symbol) if forbidden else warning_text(where, facts), frame)
+    if policy.serve not in ("jit", "reference") or not _has_kernel(symbol):
+        return value
+    try:
+        return find(symbol)
+    except Gone as gone:
+        _refuse(module, f"{gone_text(where, facts, gone.args, gone.cause)}; the policy serves it by {policy.serve} ({policy.serve_origin})", frame)
 
 
 def answer(module, name, symbol, frame):
     """The value of module.name, asked for by frame. Never inside a traced call: only access warns. The package's own code
     is served in silence."""
-    where, (stage, _) = f"{module}.{name}", _policy.get_stage(symbol)
+    where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
+    silent = policy.stage == "silent"
     if statement is not None and _is_the_packages(statement):
-        stage = "silent"
-    if stage == "error":
-        _refuse(module, forbidden_text(where, SYMBOLS[symbol], symbol), frame)
+        silent = True
+    elif _policy.is_forbidden(symbol):
+        _refuse(module, forbidden_text(where, facts, symbol), frame)
+    if policy.serve == "old":
+        _refuse(module, f"{gone_text(where, facts)}; the policy serves it by an old library only ({policy.serve_origin})", frame)
     try:
         found = find(symbol)
     except Gone as gone:
-        _refuse(module, gone_text(where, SYMBOLS[symbol], gone.args, gone.cause), frame)
-    if stage != "silent":
-        _warn.at_access(where, warning_text(where, SYMBOLS[symbol]), frame)
+        _refuse(module, gone_text(where, facts, gone.args, gone.cause), frame)
+    if not silent:
+        _warn.at_access(where, warning_text(where, facts), frame)
     return found

@@ -41,9 +41,9 @@ def _asker():
 
 
 def _watch(module, place):
-    """Names that the module itself has do not come by its __getattr__. Those whose stage is set become properties of its
-    type; its code goes on using its globals."""
-    staged = {name for name, symbol in MODULES[place].items() if _policy.get_stage(symbol)[0]} - set(vars(type(module)))
+    """Names that the module itself has do not come by its __getattr__. Those that the policy speaks of become properties of
+    its type; its code goes on using its globals."""
+    staged = {name for name, symbol in MODULES[place].items() if _answers.is_staged(symbol)} - set(vars(type(module)))
     if not staged:
         return
 
@@ -51,9 +51,8 @@ def _watch(module, place):
         def get(self):
             if name not in vars(self):
                 raise AttributeError(name)  # then __getattr__ is asked
-            if not _is_loading(self):
-                _answers.own(self.__name__, name, symbol, _asker())
-            return vars(self)[name]
+            value = vars(self)[name]
+            return value if _is_loading(self) else _answers.own(self.__name__, name, symbol, _asker(), value)
 
         def delete(self):
             if vars(self).pop(name, self) is self:

@@ -31,11 +31,6 @@ def _hook(warning, user):
             return SHOWN if _warn.silent() else PRINT
         name = w.symbol.decode()
         facts, where = OPERATORS[name], f"torch.ops.{PACKAGE}.{name}"
-        stage, _ = _policy.get_stage(facts["id"])
-        if stage == "silent":
-            return SHOWN
-        if stage == "error":
-            return _raise(w, _answers.forbidden_text(where, facts, facts["id"]))
         text = _answers.warning_text(where, facts)
         try:
             return SHOWN if _warn.from_operator(where, text) else PRINT
@@ -66,7 +61,7 @@ _kept: dict = {}  # name -> the torch.library.Library that keeps the dead operat
 _lock = threading.RLock()  # of a dead operator's change from kept to handed out, or to not there
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 # Torch tells this place to who defines a dead operator himself. In brackets, nobody looks for a file of this name.
-_PLACE = "<sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_STAGE has its NAME=silent>"
+_PLACE = "<sgl-kernel-compat, which leaves an operator to others where SGL_KERNEL_COMPAT_POLICY has NAME=silent>"
 _library = compile("torch.library.Library(PACKAGE, 'FRAGMENT')", _PLACE, "eval")
 
 
@@ -117,14 +112,13 @@ _told: set = set()  # operators whose call was warned about
 def _call(name, *args):
     """A routed operator."""
     symbol, where = OPERATORS[name]["id"], f"torch.ops.{PACKAGE}.{name}"
-    stage, _ = _policy.get_stage(symbol)
-    if stage == "error":
+    if _policy.is_forbidden(symbol):
         raise RuntimeError(_answers.forbidden_text(where, OPERATORS[name], symbol))
     try:
         function = _answers.find(symbol)
     except _answers.Gone as gone:
         raise RuntimeError(_answers.gone_text(where, OPERATORS[name], gone.args)) from None
-    if stage != "silent" and name not in _told:
+    if _policy.of(symbol).stage != "silent" and name not in _told:
         text = _answers.warning_text(where, OPERATORS[name])
         if not _warn.from_operator(where, text):
             _warn.to_stderr(where, text)
@@ -186,7 +180,7 @@ def register(present, version):
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
             why = (why_not or _serve(name)) if served else ""
-            if why or (not served and _policy.get_stage(facts["id"])[0] != "silent"):
+            if why or (not served and _policy.of(facts["id"]).stage != "silent"):
                 _bury(name, why)
         except Exception as e:  # `import sgl_kernel` goes on
             if name in _kept:

@@ -7,7 +7,7 @@ from sgl_kernel_compat._imports import MODULES, provide
 
 def __dir__():
     """What may be served here, and no stage forbids: `import *` takes these."""
-    return sorted(name for name, id in MODULES["sgl_kernel"].items() if _policy.get_stage(id)[0] != "error" and _answers.may_have(id))
+    return sorted(name for name, id in MODULES["sgl_kernel"].items() if not _policy.is_forbidden(id) and _answers.may_have(id))
 
 
 def __getattr__(name):
