@@ -201,11 +201,18 @@ __device__ __forceinline__ void tensor_gemm(output_t *output, const bf16 *activa
 #pragma unroll 1
     for (int u = 0; u < UNITS - DEPTH; u++) {
       copies_wait<DEPTH - 1>();
-      __syncwarp(); // also: all lanes are done with the slot that is filled next
-      copy_tokens(u + DEPTH, free_slot);
-      copy_weights(u + DEPTH, free_slot);
-      copies_commit();
-      add_unit(u);
+      __syncwarp();       // also: all lanes are done with the slot that is filled next
+      if (TOKENS <= 16) { // the order that was measured to be best
+        copy_tokens(u + DEPTH, free_slot);
+        copy_weights(u + DEPTH, free_slot);
+        copies_commit();
+        add_unit(u);
+      } else {
+        copy_weights(u + DEPTH, free_slot);
+        add_unit(u);
+        copy_tokens(u + DEPTH, free_slot);
+        copies_commit();
+      }
       slot = next(slot);
       free_slot = next(free_slot);
     }
