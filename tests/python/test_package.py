@@ -142,6 +142,7 @@ def main():
     shutil.copytree(SITE, BROKEN)
     shutil.copytree(SITE, HALF)
     (HALF / "sgl_kernel_jit/lib/libsgl_kernel_jit.so.0").unlink()
+    shutil.copytree(HALF, WORK / "half, with a policy")  # the scenario writes into it
     (BROKEN / "sgl_kernel_compat/_imports.py").write_text("raise OSError('damaged')\n")
     venv = VENV / "bin/python"
     work = {
@@ -180,7 +181,7 @@ def main():
             "cpu": lambda: scenario("cpu", "new", SGL_KERNEL_JIT_BACKEND="auto", PYTHONWARNINGS="ignore"),
             "broken": lambda: scenario("broken", "new", site=BROKEN, stderr=r"(?m)^sgl-kernel-compat: not active: OSError: damaged$"),
             "no library": lambda: scenario("nolibrary", "new", site=HALF),
-            "no library, a policy": lambda: scenario("nolibrary", "new", site=HALF, SGL_KERNEL_COMPAT_POLICY="bmm_fp8=error",
+            "no library, a policy": lambda: scenario("nolibrary", "new", site=WORK / "half, with a policy", SGL_KERNEL_COMPAT_POLICY="bmm_fp8=error",
                                                      stderr=r"(?m)^sgl-kernel-compat: no policy is read, all stages are the built-in ones: [^\n]*libsgl_kernel_jit.so.0: "),
             "user": user_program,
         })
