@@ -30,7 +30,7 @@ static bool is_shim(const struct audit_object *object) {
   return strncmp(object->soname ? object->soname : slash ? slash + 1 : path, SHIM, strlen(SHIM)) == 0;
 }
 
-/* Does the shim have this layer of the symbol? */
+/* Does the shim have a kernel for the symbol? Of the others it has C++ functions that throw. */
 static bool served(const struct catalog_symbol *symbol) {
   return catalog_jit_route(symbol) != NULL;
 }
@@ -121,22 +121,31 @@ static void say(struct audit_run *run, const struct reference *one, enum audit_v
 /* `other` defines it. */
 static void judge_answered(struct audit_run *run, const struct reference *one, size_t other, bool reached) {
   const struct audit_object *answer = &run->objects[other];
-  char *label = audit_label(run, answer, true), *served = audit_stage(one->symbol),
-       *when = audit_left(run, &run->objects[one->object], one->symbol, CATALOG_LAYER_CXX);
+  char *label = audit_label(run, answer, true), *stage = audit_stage(one->symbol),
+       *when = audit_left(run, &run->objects[one->object], one->symbol, CATALOG_LAYER_CXX),
+       *use = audit_instead(one->symbol, CATALOG_LAYER_CXX);
   const char *how = reached || one->mark == MARK_STRING
                         ? ""
                         : "; nothing that it needs loads that, so it has to be loaded with global scope before";
-  if (is_shim(answer) && one->mark == MARK_NEEDS_WEAK)
+  if (is_shim(answer) && !served(one->symbol) && one->mark == MARK_NEEDS_WEAK)
     say(run, one, AUDIT_OPTIONAL,
-        scan_format("%s; %s has it%s%s; the reference is weak, so the file loads without it", when, label, served,
-                    how));
+        scan_format("%s; the reference is weak, so the file loads without it; but %s makes it not NULL, and a call "
+                    "throws",
+                    when, label));
+  else if (is_shim(answer) && !served(one->symbol))
+    say(run, one, AUDIT_REMOVED,
+        scan_format("%s; %s only lets the file load, a call throws%s; %s", when, label, how, use));
+  else if (is_shim(answer) && one->mark == MARK_NEEDS_WEAK)
+    say(run, one, AUDIT_OPTIONAL,
+        scan_format("%s; %s has it%s%s; the reference is weak, so the file loads without it", when, label, stage, how));
   else if (is_shim(answer))
-    say(run, one, AUDIT_SHIM, scan_format("%s; %s has it%s%s", when, label, served, how));
+    say(run, one, AUDIT_SHIM, scan_format("%s; %s has it%s%s", when, label, stage, how));
   else
     say(run, one, AUDIT_ALIVE, scan_format("%s defines it%s", label, how));
   free(label);
-  free(served);
+  free(stage);
   free(when);
+  free(use);
 }
 
 /* It is gone, and nothing that was audited defines it. */
@@ -194,6 +203,8 @@ static void judge_operator(struct audit_run *run, size_t index, const struct aud
   struct reference one = {index, MARK_STRING, string->text, symbol,
                           symbol && audit_gone(run, object, symbol, CATALOG_LAYER_OPERATOR)};
   size_t other = registrar(run, name);
+  if (other != SIZE_MAX && is_shim(&run->objects[other]) && symbol && !served(symbol))
+    other = SIZE_MAX; /* it knows the schema, and has no kernel */
   char *label = other == SIZE_MAX ? NULL : audit_label(run, &run->objects[other], true);
   char *has = symbol ? audit_has(run, object, symbol, CATALOG_LAYER_OPERATOR) : NULL;
   char *when = symbol ? audit_left(run, object, symbol, CATALOG_LAYER_OPERATOR) : NULL;
@@ -410,7 +421,7 @@ static void judge_object(struct audit_run *run, size_t index, const struct torch
     char *when = audit_left(run, object, symbol->catalog, CATALOG_LAYER_CXX);
     bool row = audit_gone(run, object, symbol->catalog, CATALOG_LAYER_CXX);
     add(run, index, MARK_PROVIDES, AUDIT_NOTE, symbol->catalog, symbol->name, row, "%s it%s%s",
-        is_shim(object)          ? "the shim: it has"
+        is_shim(object) ? served(symbol->catalog) ? "the shim: it has" : "the shim: a call throws, it has no kernel for"
         : of_kernel(run, object) ? "the kernel wheel: it exports"
                                  : "defines",
         row ? ", which " : "", row ? when : "");

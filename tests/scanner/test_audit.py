@@ -410,6 +410,24 @@ def test_weak_reference_and_the_shim():
         equal(tree.run("audit", *ARGS, ".").returncode, 1)
 
 
+def test_the_shim_without_a_kernel():
+    """The real shim resolves the C++ functions that it has no kernel for, and a call throws; it knows their schemas, too."""
+    source = """
+namespace at { class Tensor { public: Tensor(const Tensor &); ~Tensor(); void *p; }; }
+at::Tensor awq_dequantize(at::Tensor, at::Tensor, at::Tensor)%s;
+extern "C" const char *text() { return "sgl_kernel::awq_dequantize"; }
+void f(at::Tensor &t) { awq_dequantize(t, t, t); }
+"""
+    left = "awq_dequantize (_Z14awq_dequantizeN2at6TensorES0_S0_): left sgl_kernel in 0.4.7 (C++ function, #32114, 2026-09-10); "
+    users = {"user.so": compiled(source % ""), "weak.so": compiled(source % " __attribute__((weak))")}
+    with Tree({**users, "libsgl_kernel_compat.so.0": SHIM.read_bytes()}) as tree:
+        done = tree.run("audit", "--kernel", "0.4.8", ".")
+        contains(done.out, f"removed {left}libsgl_kernel_compat.so.0 only lets the file load, a call throws;")
+        contains(done.out, f"optional {left}the reference is weak, so the file loads without it; but libsgl_kernel_compat.so.0 makes it not NULL, and a call throws")
+        contains(done.out, "the shim: a call throws, it has no kernel for it, which left sgl_kernel in 0.4.7")
+        equal(done.out.count("removed awq_dequantize (string sgl_kernel::awq_dequantize)"), 2)
+
+
 def test_kernel_without_the_function():
     """A kernel wheel that has the operator, and exports no C++ function of these types (torch's stable ABI)."""
     source = USER.replace("dsv3_router_gemm(T &o, const T &a, const T &b)", "moe_sum(T &o, T &a)").replace("dsv3_router_gemm(o, a, a)", "moe_sum(o, o)")
