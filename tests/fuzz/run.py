@@ -6,7 +6,7 @@ usage: run.py BUILD_DIR SECONDS [NAME...]
 Each target of BUILD_DIR/fuzz/tests/fuzz runs for so many seconds, two at a time; what it finds new is kept in
 BUILD_DIR/fuzz/corpus for the next time. An input that crashes, leaks, takes longer than 10 s or 2 GiB stays in
 BUILD_DIR/fuzz/found, and the exit status is 1."""
-import concurrent.futures, gzip, io, json, os, pathlib, re, shutil, subprocess, sys, tarfile, zipfile
+import bz2, concurrent.futures, gzip, io, json, lzma, os, pathlib, re, shutil, subprocess, sys, tarfile, zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "scanner"))
@@ -56,7 +56,10 @@ def archives():
         archive.writestr("p/_C.so", elf)
     member = f"{'x.o/':<16}{0:<12}{0:<6}{0:<6}{'644':<8}{len(object_file):<10}`\n".encode() + object_file
     image = tar({"manifest.json": b'[{"Layers":["blobs/sha256/1"]}]', "blobs/sha256/1": tar({"a/.wh.x": b"", "a.so": elf})[:3072]})
-    return [b"\0" + packed.getvalue(), b"\0" + tar({"a.so": elf, "w.whl": packed.getvalue()}), b"\0" + gzip.compress(tar({"a.so": elf})), b"\0" + image, b"\1!<arch>\n" + member]
+    crane = tar({"sha256:" + "c" * 64: b"{}", "1" * 64 + ".tar.gz": gzip.compress(tar({"a.so": elf})[:3072]), "manifest.json": b'[{"Layers":["%s.tar.gz"]}]' % (b"1" * 64)})
+    return [b"\0" + packed.getvalue(), b"\0#!/bin/sh\n" + packed.getvalue(), b"\0" + tar({"a.so": elf, "w.whl": packed.getvalue(), "x.pyz": b"#!\n" + packed.getvalue()}),
+            *(b"\0" + pack(tar({"a.so": elf})) for pack in (gzip.compress, bz2.compress, lzma.compress)), b"\0" + gzip.compress(elf) + gzip.compress(elf), b"\0" + image, b"\0" + crane,
+            b"\1!<arch>\n" + member]
 
 
 def seeds(build):
