@@ -314,6 +314,8 @@ bool audit_exported(const struct audit_run *run, uint64_t hash);
 bool audit_exports(const struct audit_object *object, uint64_t hash);
 /* Has the file a schema of this operator, without its namespace? */
 bool audit_has_schema(const struct audit_object *object, const char *name);
+/* Has it the operator's name alone, as a file of the kernel that leaves the schema to torch? */
+bool audit_has_name(const struct audit_object *object, const char *name);
 /* audit_loader.c: where ld.so looks for a name after RPATH and RUNPATH: its cache, its own folders. Calls found() with
  * each absolute path until it returns true. */
 bool audit_loader(const uint8_t *cache, size_t cache_size, const struct audit_object *object, const char *name,

@@ -84,14 +84,19 @@ bool audit_has_schema(const struct audit_object *object, const char *name) {
   return false;
 }
 
-/* Does the kernel wheel register it by its name alone? Torch then makes the schema of the function's C++ type. */
-static bool infers_schema(const struct audit_run *run, const struct audit_object *object, const char *name) {
-  if (!object->inferred_count || !of_kernel(run, object))
-    return false;
+bool audit_has_name(const struct audit_object *object, const char *name) {
   for (size_t i = 0; i < object->inferred_count; i++)
     if (strcmp(object->inferred[i]->op_name, name) == 0)
       return true;
   return false;
+}
+
+/* Does the kernel wheel register it by its name alone? Torch then makes the schema of the function's C++ type. Of an
+ * operator that is gone its name is no sign: messages of a function that stayed have it, too. */
+static bool infers_schema(const struct audit_run *run, const struct audit_object *object, const char *name) {
+  const struct catalog_symbol *symbol = audit_operator(run->context->names, name, strlen(name));
+  return object->inferred_count && of_kernel(run, object) && audit_has_name(object, name) &&
+         !audit_gone(run, object, symbol, CATALOG_LAYER_OPERATOR);
 }
 
 static size_t registrar(const struct audit_run *run, const char *name) {

@@ -26,20 +26,21 @@ static bool kernel_has(const struct doctor *doctor, const struct catalog_symbol 
                                               [DOCTOR_OPERATOR] = CATALOG_LAYER_OPERATOR,
                                               [DOCTOR_CXX] = CATALOG_LAYER_CXX};
   const struct audit_run *run = &doctor->run;
+  const char *version = doctor->kernel_version;
   bool libraries = false, found = false;
+  bool known = version && catalog_version_valid(version) && catalog_version_compare(version, symbol->added_in) >= 0 &&
+               !catalog_is_removed(symbol, layers[layer], platform_of(doctor), version);
   uint64_t hash = audit_hash(symbol->cxx.mangled, strlen(symbol->cxx.mangled));
   for (size_t i = 0; i < run->objects_count && layer != DOCTOR_PYTHON && !found; i++) {
     const struct audit_object *object = &run->objects[i];
     if (!of_kernel(doctor, object) || (layer == DOCTOR_OPERATOR && !object->schemas_count))
       continue;
     libraries = true;
-    found = layer == DOCTOR_CXX ? audit_exports(object, hash) : audit_has_schema(object, symbol->op_name);
+    found = layer == DOCTOR_CXX ? audit_exports(object, hash)
+                                : audit_has_schema(object, symbol->op_name) ||
+                                      (known && audit_has_name(object, symbol->op_name)); /* see audit_verdict.c */
   }
-  if (libraries)
-    return found;
-  const char *version = doctor->kernel_version;
-  return version && catalog_version_valid(version) && catalog_version_compare(version, symbol->added_in) >= 0 &&
-         !catalog_is_removed(symbol, layers[layer], platform_of(doctor), version);
+  return libraries ? found : known;
 }
 
 /* Is the first package of the module installed? */

@@ -398,6 +398,16 @@ def test_kernel_without_the_operator():
             equal(verdicts(tree, "site"), ["user.so: alive rmsnorm"])
 
 
+def test_a_name_alone_registers_nothing_that_is_gone():
+    """The name of an operator that left stays in the messages of a function that did not."""
+    uses = compiled('extern "C" const char *name() { return "sgl_kernel::top_k_mask_logits"; }\n')
+    kernel = compiled('extern "C" void take(const char *);\nextern "C" void init() { take("sgl_kernel"); take("top_k_mask_logits"); }\n')
+    with Tree({"site/user.so": uses, "site/sgl_kernel/common_ops.so": kernel, "site/sglang_kernel-0.4.0.dist-info/METADATA": ""}) as tree:
+        equal(verdicts(tree, "site"), ["user.so: alive top_k_mask_logits"])
+        os.rename(tree.path / "site/sglang_kernel-0.4.0.dist-info", tree.path / "site/sglang_kernel-0.4.1.dist-info")
+        equal(verdicts(tree, "site"), ["user.so: removed top_k_mask_logits"])
+
+
 def test_weak_reference_and_the_shim():
     weak = compiled(USER.replace("void dsv3", "__attribute__((weak)) void dsv3"))
     shim = compiled(OWNER, "-Wl,-soname,libsgl_kernel_compat.so.1")

@@ -573,6 +573,16 @@ def test_bypassed():
 
 # --- names ------------------------------------------------------------------------------------------------------------
 
+def test_operators_without_a_schema():
+    """cutlass_mla_get_workspace_size is defined by its name alone; the name of an operator that left stays in messages."""
+    code = 'const char *names[] = {"sgl_kernel", "rmsnorm(Tensor a) -> ()", "cutlass_mla_get_workspace_size", "top_k_mask_logits"};'.replace("names[]", "const names[]")
+    with Environment() as env:
+        env.torch(cuda="cuda = None\nhip = None\n")
+        env.kernel("0.4.6", code=code)
+        names = env.names()
+        equal([names[n]["operator"] for n in ("rmsnorm", "cutlass_mla_get_workspace_size", "top_k_mask_logits", "moe_sum")], ["kernel", "kernel", "nobody", "nobody"])
+
+
 def test_names():
     with Environment() as env:
         env.good()
