@@ -375,6 +375,8 @@ static bool in_bodies(const struct cxx_unit *unit) {
 void cxx_ast_resolve(struct cxx_unit *unit) {
   if (unit->parts_size > LARGEST_TEXT)
     unit->too_much = "it is too large together with its headers";
+  else
+    cxx_limits_check(unit);
   if (unit->too_much)
     return;
   struct cxx_reader *reader = take_reader(unit->scan, in_bodies(unit));

@@ -233,7 +233,6 @@ struct cxx_unit {
   bool *elsewhere;       /* one a catalog name: see cxx_scopes_elsewhere */
   bool jit_hidden;       /* sgl_kernel_jit is something else here than the namespace of this project's header */
   bool headers_left_out; /* the tree's headers are too many for one file */
-  double expansion;      /* tokens after macro expansion, about */
   const char *too_much;  /* why libclang did not get the file; NULL: it may or did */
 
   struct cxx_scope *global;
@@ -299,8 +298,8 @@ void cxx_unit_open(struct cxx_unit *unit, const struct scan *scan, const struct 
 /* For the analysis, after the index is complete; to be freed. */
 struct cxx_unit *cxx_unit_new(const struct scan *scan, const struct source_file *file);
 
-/* cxx_limits.c: looks at one text of the unit; sets unit->too_much. */
-void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens);
+/* cxx_limits.c: looks at the texts of the unit; sets unit->too_much. */
+void cxx_limits_check(struct cxx_unit *unit);
 
 /* cxx_ast.c: fills use.ast, or sets unit->too_much. */
 void cxx_ast_resolve(struct cxx_unit *unit);

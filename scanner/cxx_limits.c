@@ -153,12 +153,23 @@ static void measure(struct cxx_unit *unit, struct cxx_macro *macro, unsigned dep
   cxx_tokens_free(&tokens);
 }
 
-void cxx_limits_check(struct cxx_unit *unit, const struct cxx_tokens *tokens) {
-  if (unit->too_much)
-    return;
-  unit->expansion += sum(unit, tokens, NULL, 0);
-  if (unit->expansion > LARGEST_EXPANSION)
-    unit->too_much = "its macros expand to more than five million tokens";
-  else if (too_deep(tokens))
-    unit->too_much = "it nests deeper than libclang can follow";
+void cxx_limits_check(struct cxx_unit *unit) {
+  double expansion = 0;
+  for (uint32_t i = 0; i < unit->parts_count && !unit->too_much; i++) {
+    const struct cxx_part *part = &unit->parts[i];
+    struct cxx_tokens own = {0};
+    const struct cxx_tokens *tokens = &own;
+    if (i == 0)
+      tokens = &unit->tokens;
+    else if (part->file)
+      tokens = cxx_index_tokens(unit->scan, part->file, &own);
+    else
+      cxx_lex(&own, part->bytes, part->size);
+    expansion += sum(unit, tokens, NULL, 0);
+    if (expansion > LARGEST_EXPANSION)
+      unit->too_much = "its macros expand to more than five million tokens";
+    else if (too_deep(tokens))
+      unit->too_much = "it nests deeper than libclang can follow";
+    cxx_tokens_free(&own);
+  }
 }

@@ -595,7 +595,6 @@ static void walk_part(struct cxx_unit *unit, const struct source_file *file, con
   }
   free(walk.conditions);
   unit->feeding_main = outer;
-  cxx_limits_check(unit, tokens);
 }
 
 /* --- the unit ----------------------------------------------------------------------------------------------------- */
