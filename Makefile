@@ -102,7 +102,7 @@ CLANG_CFLAGS = -isystem $(LLVM)/include
 LIBCLANG = $(notdir $(realpath $(LLVM)/lib/libclang.so))
 CLANG_FILES = -DLIBCLANG_FILE='"$(LLVM)/lib/$(LIBCLANG)"' -DLIBCLANG_SONAME='"$(LIBCLANG)"'
 SCANNER_PKGS := libhs libgit2 jansson libcyaml libelf libarchive nettle zlib
-SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include $(shell pkg-config --cflags $(SCANNER_PKGS))
+SCANNER_CFLAGS = $(CLANG_CFLAGS) -isystem $(TREE_SITTER)/include -isystem $(TREE_SITTER)/src $(shell pkg-config --cflags $(SCANNER_PKGS))
 SCANNER_LIBS = $(shell pkg-config --libs $(SCANNER_PKGS)) -liberty -lpthread -ldl
 CUNIT_LIBS := -l:libcunit.a
 

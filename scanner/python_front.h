@@ -20,7 +20,7 @@
  *   python_layout.c    where a statement stands on its line
  *   python_scopes.c    scopes and bindings
  *   python_check.c     syntax that the grammar takes and Python does not
- *   python_tree.c      the syntax tree as a flat list
+ *   python_tree.c      the syntax tree as a flat list (python_flatten.c: made of the tree of tree-sitter)
  *   python_parser_memory.c  what tree-sitter allocates
  *   python_source.c    encodings
  *   python_memory.c    formatted text in the arena, text that grows
@@ -262,6 +262,15 @@ struct py_tree {
   uint32_t broken_at;  /* offset of the first such place */
   const char *refused; /* why there is no tree at all, or NULL */
 };
+
+/* python_flatten.c */
+struct py_numbers {
+  uint8_t *kinds, *fields; /* by tree-sitter's numbers */
+  uint32_t kinds_count, fields_count;
+};
+struct TSTree;
+void py_flatten(struct py_tree *tree, const struct TSTree *parsed, const struct py_numbers *numbers, size_t start);
+uint32_t py_comment_end(const uint8_t *bytes, uint32_t start, uint32_t end);
 
 void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_t start);
 void py_tree_close(struct py_tree *tree);

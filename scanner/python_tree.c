@@ -16,8 +16,7 @@ const TSLanguage *tree_sitter_python(void);
 #define LARGE_BYTES 200000
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint8_t *kinds, *fields; /* by tree-sitter's numbers; filled once, then read only */
-static uint32_t kinds_count, fields_count;
+static struct py_numbers numbers; /* filled once, then read only */
 
 static void number_names(void) {
   static const struct {
@@ -36,82 +35,24 @@ static void number_names(void) {
     };
   const TSLanguage *language = tree_sitter_python();
   py_parser_memory_use();
-  kinds_count = ts_language_symbol_count(language);
-  kinds = scan_alloc(NULL, kinds_count);
-  for (uint32_t i = 0; i < kinds_count; i++) {
-    kinds[i] = ts_language_symbol_type(language, (TSSymbol)i) == TSSymbolTypeRegular ? PY_OTHER : PY_TOKEN;
+  numbers.kinds_count = ts_language_symbol_count(language);
+  numbers.kinds = scan_alloc(NULL, numbers.kinds_count);
+  for (uint32_t i = 0; i < numbers.kinds_count; i++) {
+    numbers.kinds[i] = ts_language_symbol_type(language, (TSSymbol)i) == TSSymbolTypeRegular ? PY_OTHER : PY_TOKEN;
     const char *name = ts_language_symbol_name(language, (TSSymbol)i);
-    for (size_t k = 0; kinds[i] == PY_OTHER && k < sizeof known / sizeof *known; k++)
+    for (size_t k = 0; numbers.kinds[i] == PY_OTHER && k < sizeof known / sizeof *known; k++)
       if (strcmp(known[k].text, name) == 0)
-        kinds[i] = known[k].kind;
+        numbers.kinds[i] = known[k].kind;
   }
-  fields_count = ts_language_field_count(language) + 1;
-  fields = scan_alloc(NULL, fields_count);
-  for (uint32_t i = 0; i < fields_count; i++) {
-    fields[i] = PY_FIELD_NONE;
+  numbers.fields_count = ts_language_field_count(language) + 1;
+  numbers.fields = scan_alloc(NULL, numbers.fields_count);
+  for (uint32_t i = 0; i < numbers.fields_count; i++) {
+    numbers.fields[i] = PY_FIELD_NONE;
     const char *name = i ? ts_language_field_name_for_id(language, (TSFieldId)i) : NULL;
     for (size_t k = 0; name && k < sizeof known_fields / sizeof *known_fields; k++)
       if (strcmp(known_fields[k].text, name) == 0)
-        fields[i] = known_fields[k].kind;
+        numbers.fields[i] = known_fields[k].kind;
   }
-}
-
-static uint8_t kind_of(TSNode node) {
-  TSSymbol symbol = ts_node_symbol(node);
-  return symbol < kinds_count ? kinds[symbol] : PY_ERROR;
-}
-
-/* A carriage return before the newline is no part of a comment. */
-static uint32_t comment_end(const uint8_t *bytes, uint32_t start, uint32_t end) {
-  while (end > start && bytes[end - 1] == '\r')
-    end--;
-  return end;
-}
-
-struct open_level {
-  py_id parent, last_child;
-};
-
-static void flatten(struct py_tree *tree, TSNode root, size_t start) {
-  uint32_t capacity = 0, depth = 0, open_capacity = 0;
-  struct open_level *open = NULL;
-  TSTreeCursor cursor = ts_tree_cursor_new(root);
-  for (bool more = true; more;) {
-    TSNode node = ts_tree_cursor_current_node(&cursor);
-    TSFieldId field = ts_tree_cursor_current_field_id(&cursor);
-    PY_GROW(tree->nodes, tree->count, capacity);
-    py_id id = tree->count++;
-    tree->nodes[id] = (struct py_node){.start = ts_node_start_byte(node) + (uint32_t)start,
-                                       .end = ts_node_end_byte(node) + (uint32_t)start,
-                                       .parent = depth ? open[depth - 1].parent : 0,
-                                       .kind = kind_of(node),
-                                       .field = field < fields_count ? fields[field] : PY_FIELD_NONE};
-    if (tree->nodes[id].kind == PY_COMMENT)
-      tree->nodes[id].end = comment_end(tree->bytes, tree->nodes[id].start, tree->nodes[id].end);
-    if (depth && open[depth - 1].last_child)
-      tree->nodes[open[depth - 1].last_child].next = id;
-    if (depth)
-      open[depth - 1].last_child = id;
-    if (!tree->broken && (tree->nodes[id].kind == PY_ERROR || ts_node_is_missing(node))) {
-      tree->broken = true;
-      tree->broken_at = tree->nodes[id].start;
-    }
-    /* Escapes are read from the text. */
-    if (tree->nodes[id].kind != PY_STRING_CONTENT && ts_tree_cursor_goto_first_child(&cursor)) {
-      PY_GROW(open, depth, open_capacity);
-      open[depth++] = (struct open_level){id, 0};
-      continue;
-    }
-    while (!ts_tree_cursor_goto_next_sibling(&cursor)) {
-      if (!ts_tree_cursor_goto_parent(&cursor)) {
-        more = false;
-        break;
-      }
-      depth--;
-    }
-  }
-  ts_tree_cursor_delete(&cursor);
-  free(open);
 }
 
 /* --- a light look at the text ------------------------------------------------------------------------------------- */
@@ -244,7 +185,7 @@ static void insert_comments(struct py_tree *tree, const struct span *comments, u
         parent = tree->nodes[parent].parent;
       nodes[made++] = (struct py_node){
           .start = comments[at].start + (uint32_t)start,
-          .end = comment_end(tree->bytes, comments[at].start + (uint32_t)start, comments[at].end + (uint32_t)start),
+          .end = py_comment_end(tree->bytes, comments[at].start + (uint32_t)start, comments[at].end + (uint32_t)start),
           .parent = new_ids[parent],
           .kind = PY_COMMENT};
       at++;
@@ -308,7 +249,7 @@ void py_tree_open(struct py_tree *tree, const uint8_t *bytes, size_t size, size_
     free(copy);
   }
   if (parsed) {
-    flatten(tree, ts_tree_root_node(parsed), start);
+    py_flatten(tree, parsed, &numbers, start);
     if (comments_count)
       insert_comments(tree, comments, comments_count, start);
   } else {
