@@ -267,6 +267,10 @@ $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(B)/lib/libsgl_kernel_jit.so
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(LIBS)
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(B)/lib -lsgl_kernel_compat -lsgl_kernel_jit -Wl,-rpath,'$$ORIGIN/../../lib' -lpthread -ldl
+# This one measures private functions.
+$(B)/tests/bench/bench_usage: $(B)/obj/tests/bench/bench_usage.o $(B)/lib/shim.a $(B)/lib/jit.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lpthread -ldl -lm
 $(B)/tests/shim/%: $(B)/obj/tests/shim/%.o $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(CUNIT_LIBS) $$(pkg-config --libs jansson) -lpthread -ldl -lm -Wl,--no-as-needed -lstdc++

@@ -80,6 +80,28 @@ static sgl_compat_warning_action heard(const sgl_compat_warning *warning, void *
   return SGL_COMPAT_WARNING_SHOWN;
 }
 
+/* The same calls of one kernel in each stage that lets them pass. */
+static void print_stages(struct job *job, struct fake_state *state) {
+  static const char *const stages[] = {"silent", "warn"};
+  job->fused = 0;
+  job->kernels = 1;
+  job->boxed = registered(state, "dsv3_router_gemm");
+  make(job, 0);
+  printf("\n%-18s %-22s  %-25s  %-25s\n", "operator", "stage", "old C++ symbol", "operator, boxed");
+  for (int i = 0; i < 2; i++) {
+    char policy[64];
+    snprintf(policy, sizeof policy, "dsv3_router_gemm = %s", stages[i]);
+    if (sgl_compat_policy_set(policy, "bench", NULL, 0) != SGL_COMPAT_OK)
+      exit(2);
+    struct bench_side sides[] = {{.run = symbol, .user = job}, {.run = boxed, .user = job}};
+    bench_run(sides, 2, 1);
+    printf("%-18s %-22s", "dsv3_router_gemm", i == 0 ? "silent" : "warn, warned before");
+    bench_print(&sides[0]);
+    bench_print(&sides[1]);
+    putchar('\n');
+  }
+}
+
 int main(void) {
   static const int kernels[] = {1, 8, MOST_KERNELS};
   static struct job job;
@@ -118,5 +140,6 @@ int main(void) {
       printf("  %6.1f %6.1f\n", bench_median(&sides[1]) - bench_median(&sides[0]),
              bench_median(&sides[2]) - bench_median(&sides[0]));
     }
+  print_stages(&job, state);
   return 0;
 }
