@@ -426,9 +426,13 @@ static void watch_forks(void) {
   pthread_atfork(NULL, NULL, forked);
 }
 
+bool usage_has_begun(void) {
+  return atomic_load_explicit(&begun, memory_order_acquire);
+}
+
 void usage_begin(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (atomic_load_explicit(&begun, memory_order_acquire))
+  if (usage_has_begun())
     return;
   int saved = errno;
   pthread_once(&once, watch_forks);

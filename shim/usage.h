@@ -64,6 +64,7 @@ void usage_kernel(enum serve_kernel kernel, int64_t n, int64_t k, int output_dty
 
 /* This process uses the library: from now on it is worth a file, also when nothing is counted. */
 void usage_begin(void);
+bool usage_has_begun(void);
 
 /* --- for usage_write.c -------------------------------------------------------------------------------------------- */
 

@@ -405,14 +405,18 @@ __attribute__((destructor)) static void write_at_end(void) {
 sgl_compat_status sgl_compat_usage_write(const char *folder, char *message, size_t message_size) {
   int saved = errno;
   sgl_compat_status status = SGL_COMPAT_OK;
-  usage_begin();
-  usage_write_look();
+  bool is_used = usage_has_begun();
+  if (folder || is_used) {
+    usage_begin();
+    usage_write_look();
+  }
   const char *path = folder ? folder : atomic_load_explicit(&folder_of_environment, memory_order_acquire);
-  if (!path) {
+  const char *named = folder || is_used ? path : secure_getenv("SGL_KERNEL_COMPAT_STATS");
+  if (!named || !named[0]) {
     snprintf(message, message_size,
              "sgl_compat_usage_write: no folder is named, and SGL_KERNEL_COMPAT_STATS is not set");
     status = SGL_COMPAT_ERROR_INVALID_ARGUMENT;
-  } else {
+  } else if (path) {
     pthread_mutex_lock(&lock);
     bool good = write_quietly(path);
     int problem = errno;

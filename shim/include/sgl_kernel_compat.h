@@ -15,8 +15,9 @@
  * library defines the same function (an old wheel of the kernel library), the call goes there, silently; a definition
  * that comes before this library in the global scope is left out, since it has been passed by already (a tracer's).
  *
- * Every other C++ function that has left sgl_kernel is exported too, so that libraries that call one can be loaded: a call
- * goes to another loaded definition with its arguments untouched (x86-64), and throws without one, with the advice.
+ * Every other C++ function that has left sgl_kernel is exported too, so that libraries that call one can be loaded: a
+ * call goes to another loaded definition with its arguments untouched (x86-64), and throws without one, with the
+ * advice.
  *
  * torch is not linked. Its C functions are looked up in the process when they are first needed, and again later for as
  * long as torch is not there, so this library may be loaded before torch.
@@ -195,7 +196,8 @@ SGL_COMPAT_API void sgl_compat_set_warning_hook(sgl_compat_warning_hook hook, vo
  * What was counted in the half minute before SIGKILL, _exit or a crash is lost. Set-user-ID programs write nothing by
  * themselves. */
 
-/* Write them now, into a folder, or with NULL into that of the environment. Not to be called from a signal handler. */
+/* Write them now, into a folder, or with NULL into that of the environment, if this library was used. Not to be called
+ * from a signal handler. */
 SGL_COMPAT_API sgl_compat_status sgl_compat_usage_write(const char *folder, char *message, size_t message_size);
 
 /* Count a use that does not come through a function of this library, at a place in Python: of the attribute (call

@@ -175,6 +175,8 @@ def main():
                for order in ("torch sgl_kernel", "sgl_kernel")},
             "policy": lambda: scenario("policy", "old", SGL_KERNEL_COMPAT_POLICY="default = 0.4.4"),
             "routed": lambda: scenario("routed", "new others", PYTHONWARNINGS="ignore"),
+            "statistics": lambda: scenario("statistics", "new others", SGL_KERNEL_COMPAT_STATS=str(WORK / "statistics"),
+                                           SGL_KERNEL_COMPAT_WARN="off", PYTHONWARNINGS="ignore"),
             "stub": lambda: scenario("stub", "", PYTHONWARNINGS="ignore"),
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),

@@ -393,13 +393,16 @@ static void makes_the_folder(void) {
   EXPECT(rmdir(folder) == 0);
   setenv("SGL_KERNEL_COMPAT_STATS", folder, 1);
   exits(parent_and_child);
+  EXPECT(sgl_compat_usage_write(NULL, NULL, 0) == SGL_COMPAT_OK); /* this process has used nothing yet */
   EXPECT(files(".jsonl", path, sizeof path) == 2);
   snprintf(below, sizeof below, "%s/a/b", folder);
   char message[500];
   EXPECT(sgl_compat_usage_write(below, message, sizeof message) == SGL_COMPAT_ERROR_WRITE);
   EXPECT_CONTAINS(message, below);
   EXPECT_CONTAINS(message, "No such file or directory");
+  count_once(SERVE_BMM_FP8);
   EXPECT(sgl_compat_usage_write(NULL, message, sizeof message) == SGL_COMPAT_OK);
+  EXPECT(files(".jsonl", path, sizeof path) == 3);
   unsetenv("SGL_KERNEL_COMPAT_STATS"); /* read once */
   EXPECT(sgl_compat_usage_write(NULL, message, sizeof message) == SGL_COMPAT_OK);
   remove_folder();
@@ -409,6 +412,8 @@ static void nowhere(void) {
   unsetenv("SGL_KERNEL_COMPAT_STATS");
   EXPECT(sgl_compat_usage_write(NULL, message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
   EXPECT_CONTAINS(message, "SGL_KERNEL_COMPAT_STATS is not set");
+  count_once(SERVE_BMM_FP8);
+  EXPECT(sgl_compat_usage_write(NULL, message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
 }
 static void folders(void) {
   world_child(makes_the_folder);

@@ -15,6 +15,11 @@ find the deleted names. A name that the installed sgl_kernel has is left alone. 
                             the same, and there are files. silent also leaves an operator that nothing here serves to
                             whoever defines it
 
+    SGL_KERNEL_COMPAT_STATS a folder: who uses which deleted name is written there, for sgl-compat report;
+                            write_statistics does it at once
+    SGL_KERNEL_COMPAT_LOG   off (default) | calls: a line for each call of a kernel, with its tensors, into a file of
+                            SGL_KERNEL_COMPAT_LOG_DIR (default: the folder of the statistics, TMPDIR, /tmp)
+
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""
 import os, sys
 
@@ -26,6 +31,7 @@ from sgl_kernel_compat._errors import (
 )
 from sgl_kernel_compat._imports import install
 from sgl_kernel_compat._policy import get_stage, set_policy, set_stage
+from sgl_kernel_compat._usage import write as write_statistics
 from sgl_kernel_compat._version import __version__
 
 __all__ = [
@@ -37,6 +43,7 @@ __all__ = [
     "install",
     "set_policy",
     "set_stage",
+    "write_statistics",
 ]
 
 _how = os.environ.get("SGL_KERNEL_COMPAT", "")

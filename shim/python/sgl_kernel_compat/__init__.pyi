@@ -1,4 +1,5 @@
-from typing import Literal, Tuple
+from os import PathLike
+from typing import Literal, Optional, Tuple, Union
 
 __all__ = [
     "SglKernelAttributeError",
@@ -9,6 +10,7 @@ __all__ = [
     "install",
     "set_policy",
     "set_stage",
+    "write_statistics",
 ]
 
 __version__: str
@@ -19,6 +21,7 @@ class SglKernelModuleNotFoundError(SglKernelImportError, ModuleNotFoundError): .
 class SglKernelAttributeError(AttributeError): ...
 
 def install(standalone: bool = False) -> None: ...
+def write_statistics(folder: Optional[Union[str, PathLike]] = None) -> None: ...
 def set_policy(text: str) -> None: ...
 def set_stage(name: str, stage: Literal["silent", "warn", "error", "tombstone"]) -> None: ...
 def get_stage(name: str) -> Tuple[Literal["silent", "warn", "error", "tombstone"], str]: ...

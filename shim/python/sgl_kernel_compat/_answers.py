@@ -1,7 +1,7 @@
 """What a deleted name is now: this project's kernel, the function that the catalog routes to, or an error with advice."""
 import functools, importlib, sys
 
-from sgl_kernel_compat import _policy, _warn
+from sgl_kernel_compat import _policy, _usage, _warn
 from sgl_kernel_compat._catalog import PACKAGE, PLACES, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportError
 
@@ -219,6 +219,7 @@ def own(module, name, symbol, frame, value):
     statement = _warn.statement(frame)
     if not is_staged(symbol) or (statement is not None and _is_the_packages(statement)):
         return value
+    _usage.access(symbol, policy.stage, frame)
     forbidden = policy.is_set and _policy.is_forbidden(symbol)
     if forbidden and not (statement is not None and _is_star(statement)):
         _refuse(module, forbidden_text(where, facts, symbol), frame)
@@ -233,21 +234,27 @@ def own(module, name, symbol, frame, value):
 
 
 def answer(module, name, symbol, frame):
-    """The value of module.name, asked for by frame. Never inside a traced call: only access warns. The package's own code
-    is served in silence."""
+    """The value of module.name, asked for by frame, and its place for _usage.again. Never inside a traced call: only access
+    warns. The package's own code is served in silence, and not counted."""
     where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
-    silent = policy.stage == "silent"
-    if statement is not None and _is_the_packages(statement):
-        silent = True
-    elif _policy.is_forbidden(symbol):
+    its_own = statement is not None and _is_the_packages(statement)
+
+    def count(stage):
+        return None if its_own else _usage.access(symbol, stage, frame)
+
+    if not its_own and _policy.is_forbidden(symbol):
+        count(policy.stage)
         _refuse(module, forbidden_text(where, facts, symbol), frame)
     if policy.serve == "old":
+        count("error")
         _refuse(module, f"{gone_text(where, facts)}; the policy serves it by an old library only ({policy.serve_origin})", frame)
     try:
         found = find(symbol)
     except Gone as gone:
+        count("tombstone")
         _refuse(module, gone_text(where, facts, gone.args, gone.cause), frame)
-    if not silent:
+    place = count("silent" if policy.stage == "silent" else "warn")
+    if policy.stage != "silent" and not its_own:
         _warn.at_access(where, warning_text(where, facts), frame)
-    return found
+    return found, place

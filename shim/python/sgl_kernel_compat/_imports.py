@@ -5,7 +5,7 @@ the front of sys.meta_path sees the modules being loaded; what has been loaded b
 being loaded when this package comes is served at once too, for what it asks itself, and again when it is done."""
 import functools, importlib, importlib.machinery, sys
 
-from sgl_kernel_compat import _answers, _policy
+from sgl_kernel_compat import _answers, _policy, _usage
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
 from sgl_kernel_compat._errors import SglKernelModuleNotFoundError
 
@@ -20,7 +20,7 @@ def _is_loading(module):
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-_answered: dict = {}  # (id of the code, place in it, module, name) -> function: what has been answered and warned about there
+_answered: dict = {}  # (id of the code, place in it, module, name) -> (function, its place in the statistics): what has been answered and warned about there
 
 
 def _stage_changed():
@@ -81,7 +81,8 @@ def provide(module, place):
         key = frame and (id(frame.f_code), frame.f_lasti, place, name)
         found = _answered.get(key)
         if found is not None:
-            return found
+            _usage.again(found[1])
+            return found[0]
         if own is not None:
             try:
                 return own(name)
@@ -94,7 +95,7 @@ def provide(module, place):
             _answered.clear()
         if frame is not None:
             _answered[key] = found
-        return found
+        return found[0]
 
     __getattr__.of_sgl_kernel_compat = True
     module.__getattr__ = __getattr__

@@ -3,7 +3,7 @@ warn from here; the others exist too, and their call goes where the catalog rout
 hasattr do not find those, and may define them."""
 import atexit, ctypes, functools, os, sys, threading
 
-from sgl_kernel_compat import _answers, _policy, _warn
+from sgl_kernel_compat import _answers, _policy, _usage, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError
 
@@ -40,6 +40,15 @@ def _hook(warning, user):
         return PRINT
 
 
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+def _sampler(symbol):
+    """Called inside some of the calls of the operators."""
+    try:
+        _usage.sample(symbol.decode(), sys._getframe(1))
+    except Exception:  # a thread without a line of Python
+        pass
+
+
 _hooked = False
 
 
@@ -51,7 +60,9 @@ def _serve(name):
     library = _library.compat()
     if not _hooked:
         library.sgl_compat_set_warning_hook(_hook, None)
+        library.sgl_compat_set_usage_sampler(_sampler)
         atexit.register(library.sgl_compat_set_warning_hook, None, None)  # Python may not be called after its end
+        atexit.register(library.sgl_compat_set_usage_sampler, None)
         _hooked = True
     return _library.message_of(library.sgl_compat_register_op, name.encode())
 
@@ -81,6 +92,7 @@ def _define(name):
     import torch
 
     def gone(*args):
+        _usage.operator(OPERATORS[name]["id"], "tombstone")
         raise RuntimeError(_dead[name])
 
     library = eval(_library, {"torch": torch, "PACKAGE": PACKAGE})
@@ -112,6 +124,7 @@ _told: set = set()  # operators whose call was warned about
 def _call(name, *args):
     """A routed operator."""
     symbol, where = OPERATORS[name]["id"], f"torch.ops.{PACKAGE}.{name}"
+    _usage.operator(symbol, _policy.of(symbol).stage)
     if _policy.is_forbidden(symbol):
         raise RuntimeError(_answers.forbidden_text(where, OPERATORS[name], symbol))
     try:

@@ -22,7 +22,7 @@ def _has_sources():
 
 
 @functools.lru_cache(None)
-def _library():
+def library():
     """The C library; raises OSError. Not by sgl_kernel_jit, whose import brings in torch. To load it twice is to load it once."""
     import ctypes
 
@@ -41,8 +41,8 @@ def _library():
 def _ask(symbol):
     from ctypes import byref
 
-    answer = _library().answer()
-    _library().sgl_compat_policy_get(symbol.encode(), byref(answer), None, 0)
+    answer = library().answer()
+    library().sgl_compat_policy_get(symbol.encode(), byref(answer), None, 0)
     origins = (text.decode(errors="replace") for text in (answer.origin, answer.serve_origin))
     return Policy(STAGE_NAMES[answer.stage], bool(answer.is_set), next(origins), SERVE_NAMES[answer.serve], next(origins))
 
@@ -95,12 +95,12 @@ def _set(text, function, frame):
     import ctypes
 
     try:
-        library = _library()
+        loaded = library()
     except OSError as e:
         raise RuntimeError(f"{function}: the C library cannot be loaded: {e}") from None
     message = ctypes.create_string_buffer(1024)
     origin = f"{function}, {frame.f_code.co_filename}:{frame.f_lineno}"
-    if library.sgl_compat_policy_set(text.encode(), origin.encode(errors="replace"), message, ctypes.c_size_t(1024)):
+    if loaded.sgl_compat_policy_set(text.encode(), origin.encode(errors="replace"), message, ctypes.c_size_t(1024)):
         raise ValueError(message.value.decode(errors="replace").replace("sgl_compat_policy_set", function, 1))
     _is_set, _known = True, None
     for notify in changed:

@@ -31,20 +31,20 @@ def silent():
     return os.environ.get("SGL_KERNEL_COMPAT_WARN") == "off" or str(_rank()) != "0"
 
 
-def _is_torch(frame):
+def is_torch(frame):
     file = getattr(sys.modules.get("torch"), "__file__", None)
     torch = os.path.join(os.path.dirname(file), "") if file else "<eval_with_key"  # some generated code says that it lies there
     code = frame.f_code.co_filename
     if code == "<string>" and frame.f_back is not None:
-        return _is_torch(frame.f_back)  # a guard's expression, which torch evaluates among the user's globals
+        return is_torch(frame.f_back)  # a guard's expression, which torch evaluates among the user's globals
     return (frame.f_globals.get("__name__") or "").partition(".")[0] == "torch" or code.startswith((torch, "<eval_with_key"))
 
 
-def _user_frame(frame):
+def user_frame(frame):
     """The nearest frame that is not torch's, nor of code that torch has generated, nor of this package or the import
     system; None in a thread that has none."""
     ours = ("sgl_kernel_compat", "sgl_kernel_jit", "importlib")
-    while frame is not None and (_is_torch(frame) or (frame.f_globals.get("__name__") or "").partition(".")[0] in ours):
+    while frame is not None and (is_torch(frame) or (frame.f_globals.get("__name__") or "").partition(".")[0] in ours):
         frame = frame.f_back
     return frame
 
@@ -82,12 +82,12 @@ def at_access(name, text, frame):
     # `from package import name` asks twice, first out of the import system: one line, one warning.
     if frame is not None and _key(name, frame) in _seen:
         return
-    user = _user_frame(frame)
+    user = user_frame(frame)
     if user is None:
         to_stderr(name, text)
         return
     # torch asks while it traces, and again in each guard: there a filter may not raise, and once is enough.
-    traced = _is_torch(statement(frame))
+    traced = is_torch(statement(frame))
     if traced and name in _seen:
         return
     try:
@@ -103,7 +103,7 @@ def from_operator(name, text):
     """For the hook of the C library: torch.ops was called. True when somebody was told, False to have it printed."""
     if silent():
         return True
-    frame = _user_frame(sys._getframe(1))
+    frame = user_frame(sys._getframe(1))
     if frame is None:
         return False
     _warn(name, text, frame)

@@ -1,0 +1,97 @@
+"""What Python does with deleted names is counted: accesses by line, operators with samples of their callers, in workers too."""
+import glob, json, multiprocessing, os, subprocess, sys, tempfile, warnings
+
+import torch
+import sgl_kernel
+from sglang.kernels.ops.quantization import hadamard
+from checks import operands, raises
+
+import sgl_kernel_compat
+
+FOLDER = os.environ["SGL_KERNEL_COMPAT_STATS"]
+hadamard.hadamard_transform = lambda x, scale=1.0: x * scale
+warnings.simplefilter("ignore")
+
+
+def lines(folder=None):
+    """What is in the file of a folder, else of this process up to now, without its header."""
+    with tempfile.TemporaryDirectory() as own:
+        if folder is None:
+            sgl_kernel_compat.write_statistics(own)
+        (file,) = glob.glob(f"{folder or own}/*.jsonl")
+        return [json.loads(line) for line in list(open(file))[1:]]
+
+
+def test_accesses():
+    def f():
+        for _ in range(3):
+            sgl_kernel.dsv3_router_gemm
+            from sgl_kernel import dsv3_router_gemm
+            from sgl_kernel.gemm import dsv3_fused_a_gemm as other
+        hasattr(sgl_kernel, "awq_marlin_repack")
+        raises(ImportError, "awq_marlin_repack", exec, "from sgl_kernel import awq_marlin_repack", {"__name__": __name__}, {})
+
+    f()
+    line = f.__code__.co_firstlineno
+    found = {(use["symbol"], use["caller"]["file"], use["caller"]["line"]): use["calls"] for use in lines() if use.get("face") == "python"}
+    assert found == {("dsv3_router_gemm", __file__, line + 2): {"warn": 3}, ("dsv3_router_gemm", __file__, line + 3): {"warn": 3},
+                     ("dsv3_fused_a_gemm", __file__, line + 4): {"warn": 3}, ("awq_marlin_repack", __file__, line + 5): {"tombstone": 1},
+                     ("awq_marlin_repack", "<string>", 1): {"tombstone": 1}}, found
+
+
+def in_a_worker():
+    os.environ["RANK"] = "3"
+    sgl_kernel.dsv3_router_gemm
+
+
+def test_operators():
+    """Of the C library, and those that are routed or dead, which Python implements."""
+    a, w, _ = operands(torch, 2, 256)
+    output = torch.zeros(2, 256, dtype=torch.bfloat16)
+
+    def f():
+        for _ in range(40):
+            torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
+            torch.ops.sgl_kernel.fast_hadamard_transform(torch.ones(4), 2.0)
+        raises(RuntimeError, "is gone", lambda: torch.ops.sgl_kernel.top_k_mask_logits(torch.ones(1), torch.ones(1), None, 3))
+
+    f()
+    line = f.__code__.co_firstlineno
+    found = {(use["symbol"], use.get("caller", {}).get("line")): (use["calls"], use.get("samples")) for use in lines() if use.get("face") == "operator"}
+    assert found == {("dsv3_router_gemm", None): ({"warn": 40}, None), ("dsv3_router_gemm", line + 2): ({}, 18),
+                     ("hadamard_transform", None): ({"warn": 40}, None), ("hadamard_transform", line + 3): ({}, 18),
+                     ("top_k_mask_logits", None): ({"tombstone": 1}, None), ("top_k_mask_logits", line + 4): ({}, 1)}, found
+    assert {"kernel": "dsv3_router_gemm:256x7168:bfloat16", "calls": 40} in lines()
+
+
+def test_guards_of_torch_do_not_count():
+    f = torch.compile(lambda x: x + (sgl_kernel.dsv3_router_gemm is not None), backend="eager")
+    for _ in range(100):
+        f(torch.ones(1))
+    line = test_guards_of_torch_do_not_count.__code__.co_firstlineno + 1
+    counts = [use["calls"]["warn"] for use in lines() if use.get("face") == "python" and use["caller"]["line"] == line]
+    assert sum(counts) < 10, counts
+
+
+def test_workers():
+    """One that is forked ends by os._exit; one that uses nothing leaves nothing."""
+    before = set(glob.glob(f"{FOLDER}/*.jsonl"))
+    for target in (in_a_worker, int):
+        worker = multiprocessing.get_context("fork").Process(target=target)
+        worker.start()
+        worker.join()
+        assert worker.exitcode == 0
+    (file,) = set(glob.glob(f"{FOLDER}/*.jsonl")) - before
+    header, *uses = map(json.loads, open(file))
+    assert header["rank"] == "3" and [(use["symbol"], use["calls"]) for use in uses] == [("dsv3_router_gemm", {"warn": 1})], uses
+
+
+def test_at_the_end():
+    """A program of its own, which is unused, then one that cannot write."""
+    run = lambda code, **variables: subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.argv[2:]}; {code}"], env=dict(os.environ, **variables), capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done = run("import torch, sgl_kernel", SGL_KERNEL_COMPAT_STATS=folder)
+        assert done.returncode == 0 and lines(folder) == [], done  # it could have: that nobody used anything is worth a file
+    done = run("import torch, sgl_kernel", SGL_KERNEL_COMPAT_STATS="/dev/null/x")
+    assert done.returncode == 0 and done.stderr == "sgl-kernel-compat: no statistics are written to /dev/null/x: Not a directory\n", done
+    raises(OSError, "write_statistics: no statistics are written to /dev/null", sgl_kernel_compat.write_statistics, "/dev/null")
