@@ -39,7 +39,8 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
     return elsewhere;
   }
   char message[SERVE_MESSAGE];
-  bool done = false, allowed = stage_call(SGL_COMPAT_CALL_CXX, kernel, policy, site, address, message, sizeof message);
+  bool done = false,
+       allowed = stage_call(SGL_COMPAT_CALL_CXX, serve_symbol(kernel), policy, site, address, message, sizeof message);
   if (allowed && how == SGL_COMPAT_SERVE_OLD && !elsewhere) {
     stage_no_library(kernel, message, sizeof message);
   } else if (allowed && !elsewhere) {

@@ -55,7 +55,8 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
              serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of[kernel]);
   } else {
-    ok = !site || stage_call(SGL_COMPAT_CALL_OPERATOR, kernel, policy, site, address, message, sizeof message);
+    ok = !site ||
+         stage_call(SGL_COMPAT_CALL_OPERATOR, serve_symbol(kernel), policy, site, address, message, sizeof message);
     /* An old library would have registered the operator itself, and then this one would not be here. */
     if (ok && site && policy_serve(policy) == SGL_COMPAT_SERVE_OLD) {
       stage_no_library(kernel, message, sizeof message);

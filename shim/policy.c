@@ -5,6 +5,7 @@
 #include "shim/job.h"
 #include "shim/policy_sources.h"
 #include "shim/shadow.h"
+#include "shim/tombstone.h"
 
 #define XXH_INLINE_ALL
 #include <errno.h>
@@ -204,7 +205,8 @@ static void publish_shadow(void) {
 static void publish(void) {
   publish_shadow();
   for (unsigned i = 0; i < COMPAT_SYMBOLS; i++)
-    atomic_store_explicit(&policy_bytes[i], byte_of(i), memory_order_relaxed);
+    atomic_store(&policy_bytes[i], byte_of(i));
+  tombstone_forget();
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

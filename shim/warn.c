@@ -3,6 +3,7 @@
 #include "shim/job.h"
 
 #include "compat_table.h"
+#include "compat_tombstones.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -66,33 +67,39 @@ static void describe(struct usage_site *site, const void *address, char *text, s
     snprintf(text, size, "%s+0x%lx", file, caller->offset);
 }
 
-void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, const char **advice) {
+void warn_text(sgl_compat_call call, unsigned symbol, char *text, size_t size, const char **advice) {
   const char *change = "", *first_without = "";
   *advice = "";
   for (unsigned i = 0; call == SGL_COMPAT_CALL_CXX && i < compat_entries_count; i++)
-    if (strcmp(compat_entries[i].id, name) == 0) {
+    if (compat_entries[i].symbol == symbol) {
       *advice = compat_entries[i].advice;
       change = compat_entries[i].change;
       first_without = compat_entries[i].first_without;
     }
+  for (unsigned i = 0; call == SGL_COMPAT_CALL_CXX && i < COMPAT_TOMBSTONES_COUNT; i++)
+    if (compat_tombstones[i].symbol == symbol) {
+      *advice = compat_tombstones[i].advice;
+      change = compat_tombstones[i].change;
+      first_without = compat_tombstones[i].first_without;
+    }
   for (unsigned i = 0; call == SGL_COMPAT_CALL_OPERATOR && i < compat_operators_count; i++)
-    if (strcmp(compat_operators[i].id, name) == 0) {
+    if (compat_operators[i].symbol == symbol) {
       *advice = compat_operators[i].advice;
       change = compat_operators[i].change;
       first_without = compat_operators[i].first_without;
     }
   snprintf(text, size, "the %s%s is deprecated, " COMPAT_PACKAGE " has dropped it in %s (%s): %s",
-           call == SGL_COMPAT_CALL_CXX ? "C++ function " : "operator torch.ops." COMPAT_OP_NAMESPACE ".", name,
-           first_without, change, *advice);
+           call == SGL_COMPAT_CALL_CXX ? "C++ function " : "operator torch.ops." COMPAT_OP_NAMESPACE ".",
+           compat_symbols[symbol].id, first_without, change, *advice);
 }
 
 /* On RAISE, error has the text. */
-static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, struct usage_site *site,
+static sgl_compat_warning_action warn(sgl_compat_call call, unsigned symbol, struct usage_site *site,
                                       const void *address, char *error, size_t error_size) {
   const char *advice;
   char caller[512];
   describe(site, address, caller, sizeof caller);
-  warn_text(call, name, error, error_size, &advice);
+  warn_text(call, symbol, error, error_size, &advice);
   char text[SERVE_MESSAGE + sizeof caller];
   /* An operator's caller is torch's dispatcher, always. */
   snprintf(text, sizeof text, "sgl-kernel-compat: warning: %s%s%s", error,
@@ -104,7 +111,7 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, st
   pthread_mutex_unlock(&hook_lock);
   sgl_compat_warning_action action = SGL_COMPAT_WARNING_PRINT;
   if (current) {
-    sgl_compat_warning warning = {call, name, advice, caller, text, error, error_size};
+    sgl_compat_warning warning = {call, compat_symbols[symbol].id, advice, caller, text, error, error_size};
     action = current(&warning, user);
   }
   if (action == SGL_COMPAT_WARNING_PRINT && job_is_first_rank())
@@ -112,8 +119,8 @@ static sgl_compat_warning_action warn(sgl_compat_call call, const char *name, st
   return action;
 }
 
-bool warn_call(sgl_compat_call call, enum serve_kernel kernel, struct usage_site *site, const void *address,
-               char *message, size_t message_size) {
+bool warn_call(sgl_compat_call call, unsigned symbol, struct usage_site *site, const void *address, char *message,
+               size_t message_size) {
   int now = atomic_load_explicit(&mode, memory_order_relaxed);
   if (now == SGL_COMPAT_WARNINGS_OFF || atomic_load_explicit(&site->warned, memory_order_relaxed))
     return true;
@@ -121,7 +128,7 @@ bool warn_call(sgl_compat_call call, enum serve_kernel kernel, struct usage_site
     return true;
   if (atomic_exchange(&site->warned, true))
     return true; /* another thread does */
-  if (warn(call, serve_name(kernel), site, address, message, message_size) != SGL_COMPAT_WARNING_RAISE)
+  if (warn(call, symbol, site, address, message, message_size) != SGL_COMPAT_WARNING_RAISE)
     return true;
   atomic_store(&site->warned, false);
   return false;

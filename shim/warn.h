@@ -8,10 +8,10 @@
 
 /* Warn about a call unless its site has warned before. `address` is the return address of the deprecated call. Returns
  * false when the hook wants the call to fail; the text is then in message. May change errno. */
-bool warn_call(sgl_compat_call call, enum serve_kernel kernel, struct usage_site *site, const void *address,
-               char *message, size_t message_size);
+bool warn_call(sgl_compat_call call, unsigned symbol, struct usage_site *site, const void *address, char *message,
+               size_t message_size);
 
 /* "the C++ function NAME is deprecated, ...: ADVICE", and the advice alone. */
-void warn_text(sgl_compat_call call, const char *name, char *text, size_t size, const char **advice);
+void warn_text(sgl_compat_call call, unsigned symbol, char *text, size_t size, const char **advice);
 
 #endif

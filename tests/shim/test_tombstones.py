@@ -172,6 +172,19 @@ def test_statistics():
         assert line["caller"]["file"].endswith("/counted"), line
 
 
+def test_stages():
+    """A stage that is set holds where an old library has the function, too: error fails, warn tells each place once."""
+    old, program = compiled("libold.so", OLD, "-shared"), compiled("staged", PROGRAM, *linked())
+    lines = run(program, old, SGL_KERNEL_COMPAT_POLICY="awq_dequantize=error; tree_speculative_sampling_target_only = silent").splitlines()
+    want = (r"caught: the C\+\+ function awq_dequantize is deprecated, sgl_kernel has dropped it in 0\.4\.7 .*: use .*"
+            r"; its stage is error \(SGL_KERNEL_COMPAT_POLICY\)")
+    assert [bool(re.fullmatch(want, line)) for line in lines] == [True] * 2 + [False] * 4 + [True] * 2, lines
+    assert lines[2:6] == ["1 2 3 4 5 6 7 8 9 10 11 0.25 0.5 1", "1 2 3 4 5 6 1 0 0 77"] * 2, lines
+    done = subprocess.run([program, old], capture_output=True, text=True, timeout=120, env=dict(os.environ, SGL_KERNEL_COMPAT_POLICY="awq_dequantize=warn"))
+    assert done.stdout.count("awq 10203") == 4 and done.stderr.count("the C++ function awq_dequantize is deprecated") == 1, done
+    assert re.search(r"; called from staged\+0x", done.stderr), done
+
+
 def test_preloaded():
     """A library that was linked with the old one, which has lost the functions since."""
     compiled("libcommon_ops.so", OLD, "-shared", "-Wl,-soname,libcommon_ops.so")

@@ -221,7 +221,7 @@ static void hooks(void) {
 static bool warn_at(sgl_compat_call call, enum serve_kernel kernel, uintptr_t address) {
   char message[SERVE_MESSAGE];
   const void *at = (const void *)address;
-  return warn_call(call, kernel, usage_site(call, serve_symbol(kernel), at), at, message, sizeof message);
+  return warn_call(call, serve_symbol(kernel), usage_site(call, serve_symbol(kernel), at), at, message, sizeof message);
 }
 
 static pthread_barrier_t start;
