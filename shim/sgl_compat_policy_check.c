@@ -21,19 +21,17 @@ const char tool_policy_check_help[] =
     "  sgl-compat policy check sgl-kernel-policy\n"
     "  sgl-compat policy check /etc/sgl-kernel-compat/policy ~/.config/sgl-kernel-compat/policy\n";
 
-struct check {
-  const char *path;
-  struct policy_directive *list;
-  size_t count, faults;
-  int today;
+struct found {
+  unsigned line;
+  char text[400];
 };
 
-static void say(const struct check *check, unsigned line, const char *text) {
-  tool_print(check->path, TOOL_PLAIN, 0);
-  printf(":%u: ", line);
-  tool_print(text, TOOL_PLAIN, 0);
-  putchar('\n');
-}
+struct check {
+  struct policy_directive *list;
+  struct found *faults;
+  size_t count, faults_count;
+  int today;
+};
 
 static void keep(void *user, const struct policy_directive *directive) {
   struct check *check = user;
@@ -41,10 +39,12 @@ static void keep(void *user, const struct policy_directive *directive) {
   check->list[check->count++] = *directive;
 }
 
-static void not_understood(void *user, unsigned line, const char *text) {
+static void add(void *user, unsigned line, const char *text) {
   struct check *check = user;
-  check->faults++;
-  say(check, line, text);
+  check->faults = tool_realloc(check->faults, (check->faults_count + 1) * sizeof *check->faults);
+  struct found *found = &check->faults[check->faults_count++];
+  found->line = line;
+  snprintf(found->text, sizeof found->text, "%s", text);
 }
 
 __attribute__((format(printf, 3, 4))) static void fault(struct check *check, const struct policy_directive *directive,
@@ -54,8 +54,12 @@ __attribute__((format(printf, 3, 4))) static void fault(struct check *check, con
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  check->faults++;
-  say(check, directive->line, text);
+  add(check, directive->line, text);
+}
+
+static int by_line(const void *a, const void *b) {
+  const struct found *one = a, *other = b;
+  return one->line != other->line ? (one->line < other->line ? -1 : 1) : strcmp(one->text, other->text);
 }
 
 static const char *name_of(const struct policy_directive *directive) {
@@ -102,27 +106,45 @@ static void check_directive(struct check *check, size_t index) {
       fault(check, one, "%s is %s by line %u: a ramp to %s has no effect", name, policy_stage_name(stage->stage),
             stage->line, policy_stage_name(one->stage));
     break;
-  default:
+  case POLICY_SERVE:
+  case POLICY_SHADOW:
+    if (one->symbol != POLICY_ALL && !compat_symbols[one->symbol].served &&
+        (one->kind == POLICY_SHADOW || one->serve != SGL_COMPAT_SERVE_AUTO))
+      fault(check, one, "there is no kernel for %s here: %s has no effect", name,
+            one->kind == POLICY_SERVE ? "serve" : "shadow");
+    break;
+  case POLICY_DEFAULT:
+  case POLICY_DENY:
     break;
   }
 }
 
 static bool check_file(const char *path, int today) {
-  struct check check = {.path = path, .today = today};
+  struct check check = {.today = today};
   size_t size;
   char *text = tool_read(path, &size);
   if (!text)
     return false;
-  policy_parse(text, size, keep, not_understood, &check);
+  policy_parse(text, size, keep, add, &check);
   for (size_t i = 0; i < check.count; i++)
     check_directive(&check, i);
-  if (!check.faults) {
+  if (check.faults_count)
+    qsort(check.faults, check.faults_count, sizeof *check.faults, by_line);
+  for (size_t i = 0; i < check.faults_count; i++) {
+    tool_print(path, TOOL_PLAIN, 0);
+    printf(":%u: ", check.faults[i].line);
+    tool_print(check.faults[i].text, TOOL_PLAIN, 0);
+    putchar('\n');
+  }
+  if (!check.faults_count) {
     tool_print(path, TOOL_PLAIN, 0);
     printf(": %zu directive%s, no fault\n", check.count, check.count == 1 ? "" : "s");
   }
+  bool good = !check.faults_count;
   free(check.list);
+  free(check.faults);
   free(text);
-  return !check.faults;
+  return good;
 }
 
 int tool_policy_check(int argc, char **argv) {
