@@ -31,6 +31,8 @@ DATABASES = [[{"directory": "/w", "file": "a.cu", "command": "cd sub && nvcc \"-
              [{"directory": "/w/build", "file": "/w/src/c.cc", "arguments": ["c++", "-UX", "-D", "Y=1", "-isystem", "..", "@flags.rsp", "../src/c.cc"]}]]
 RECORDS = ["sgl_kernel/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\nsgl_kernel-0.4.5.dist-info/RECORD,,\n",
            '"a ""b"",c.py",sha256=x,9\n../../../bin/x,,12\n/etc/passwd,sha256=,-1\n']
+POLICIES = ["dsv3_router_gemm = warn # why\n* = error; deny bmm_fp8\ndefault = 0.4.4\n", "extend bmm_fp8 until 2027-02-28 reason #12, soon; ramp * 12.5% to error\n",
+            "serve bmm_fp8=reference\r\nshadow dsv3_router_gemm first=3 every=1000 budget=20 tolerance=1e-3 return=other\n", "\ufeffdsv3_router_gem = wran\n"]
 IGNORES = ["# sgl-migrate: ignore\n", "f()  # sgl-migrate: ignore[dsv3_router_gemm, bmm_fp8] until=2027-03-01 reason=later on\n",
            "# sgl-migrate: ignore[] until=never\nx = (1,\n  2)\n", "# sgl-migrate:ignore reason=\"a b\"\n"]
 
@@ -84,7 +86,7 @@ def seeds(build):
         "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
                   for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
         "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES],
-        "record": [s.encode() for s in RECORDS]}
+        "record": [s.encode() for s in RECORDS], "policy": [s.encode() for s in POLICIES]}
 
 
 def words(build):
@@ -92,7 +94,8 @@ def words(build):
     text = (ROOT / "catalog" / "removals.yaml").read_text()
     found = sorted(set(re.findall(r"^  - id: (\w+)$", text, re.M)))[:30]
     more = ["sgl_kernel", "torch.ops.sgl_kernel.", "from sgl_kernel import ", "import ", "TORCH_LIBRARY(", "#include ", "#define ", "#if ",
-            "#endif", "try:", "except ImportError:", "getattr(", "mock.patch(", "sgl-migrate: ignore", "sglang-kernel==", "\\\\\\x0a"]
+            "#endif", "try:", "except ImportError:", "getattr(", "mock.patch(", "sgl-migrate: ignore", "sglang-kernel==", "\\\\\\x0a", " until ", " reason ", "% to ", "tombstone", "reference",
+            "return=other", "tolerance="]
     path = build / "fuzz" / "words"
     path.write_text("".join('"%s"\n' % word.replace('"', '\\"') for word in found + more))
     return path
