@@ -40,7 +40,8 @@ static void print_help(void) {
         "\n" TOOL_EXIT_STATUS "\n"
         "examples:\n"
         "  sgl-compat policy show --effective\n"
-        "  sgl-compat policy check sgl-kernel-policy\n",
+        "  sgl-compat policy check sgl-kernel-policy\n"
+        "  sgl-compat report /var/log/sgl/*.jsonl\n",
         stdout);
 }
 

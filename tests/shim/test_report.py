@@ -174,4 +174,13 @@ def test_faults():
             assert "see sgl-compat report --help" in report(*arguments, status=2).stderr
 
 
+def test_help_and_the_man_page():
+    text = report("--help").stdout
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "sgl-compat.1").read_text().replace("\\-", "-")
+    options = set(re.findall(r"^ .*(--[a-z-]+)", text, re.M))
+    assert options == {"--html", "--json", "--help"} and all(option in page for option in options), options
+    listed = subprocess.run([TOOL, "--help"], capture_output=True, text=True, timeout=60).stdout
+    assert re.search(r"^  report  +who still uses what", listed, re.M), listed
+
+
 main(globals())

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -420,6 +421,52 @@ static void folders(void) {
   world_child(nowhere);
 }
 
+/* For the test below, which runs it in a process of its own; by itself it says where it runs. */
+static void one_use(void) {
+  count_once(SERVE_BMM_FP8);
+  CU_ASSERT_TRUE(usage_has_begun());
+  printf("secure %lu\n", getauxval(AT_SECURE));
+}
+
+/* Runs a copy of this program, with this mode and owner, for one use; whether the kernel called it secure. Its status
+ * is no matter: LeakSanitizer cannot look into such a program. */
+static bool run_copy(uid_t owner, mode_t mode) {
+  char command[9000], line[200];
+  int secure = -1;
+  snprintf(command, sizeof command, "cp /proc/%d/exe %s/copy", (int)getpid(), folder);
+  EXPECT(system(command) == 0);
+  snprintf(command, sizeof command, "%s/copy", folder);
+  EXPECT(chown(command, owner, (gid_t)-1) == 0 && chmod(command, mode) == 0);
+  snprintf(command, sizeof command, "SGL_KERNEL_COMPAT_STATS=%s/stats %s/copy one_use 2>/dev/null", folder, folder);
+  FILE *out = popen(command, "r");
+  while (out && fgets(line, sizeof line, out))
+    sscanf(line, "secure %d", &secure);
+  pclose(out);
+  EXPECT(secure >= 0);
+  return secure > 0;
+}
+
+/* A program with more rights than its caller does not write where the caller says. */
+static void as_another_user(void) {
+  char path[400], stats[100];
+  make_folder();
+  snprintf(stats, sizeof stats, "%s/stats", folder);
+  EXPECT(chmod(folder, 0777) == 0);
+  EXPECT(!run_copy(0, 0755));
+  EXPECT(access(stats, F_OK) == 0); /* it would */
+  snprintf(path, sizeof path, "rm -r %s", stats);
+  EXPECT(system(path) == 0);
+  EXPECT(!run_copy(65534, 04755) || access(stats, F_OK) != 0); /* not secure: mounted without setuid programs */
+  snprintf(path, sizeof path, "rm -r %s", folder);
+  EXPECT(system(path) == 0);
+}
+static void set_user_id(void) {
+  if (geteuid() != 0)
+    UNIT_SKIP("only root can make a set-user-ID program of another user");
+  else
+    world_child(as_another_user);
+}
+
 /* --- disks -------------------------------------------------------------------------------------------------------- */
 
 static void write_twice(void *unused) {
@@ -525,8 +572,11 @@ static void disks(void) {
 }
 
 static const struct unit_test tests[] = {
-    {"threads", threads}, {"contents", contents}, {"places", places},
-    {"forks", forks},     {"limits", limits},     {"thread_writes", thread_writes},
-    {"folders", folders}, {"disks", disks},       {"shadow", shadow},
+    {"threads", threads},         {"contents", contents},
+    {"places", places},           {"forks", forks},
+    {"limits", limits},           {"thread_writes", thread_writes},
+    {"folders", folders},         {"disks", disks},
+    {"shadow", shadow},           {"one_use", one_use},
+    {"set_user_id", set_user_id},
 };
 UNIT_MAIN("shim.usage", tests)
