@@ -96,9 +96,15 @@ static void print_cxx(const struct catalog_symbol *symbol) {
 static void print_operator(const struct catalog *catalog, const struct catalog_symbol *symbol) {
   if (!*symbol->op_name)
     return;
-  printf("\ntorch operator\n  before:\n    torch.ops.%s.%s\n    # %s\n"
-         "  after: the Python function above; the operator's arguments may be others, so fix leaves it alone\n",
-         catalog->library.op_namespace, symbol->op_name, symbol->op_schema);
+  const struct catalog_route *route = symbol->routes_count ? &symbol->routes[0] : NULL;
+  printf("\ntorch operator\n  before:\n    torch.ops.%s.%s\n    # %s\n", catalog->library.op_namespace, symbol->op_name,
+         symbol->op_schema);
+  if (!route || route->kind == CATALOG_ROUTE_NONE)
+    puts("  after: there is no replacement");
+  else if (strncmp(route->module, "torch.ops.", 10) == 0)
+    printf("  after: %s.%s; its arguments may be others, so fix leaves it alone\n", route->module, route->name);
+  else
+    puts("  after: the Python function above; the operator's arguments may be others, so fix leaves it alone");
 }
 
 static bool rewritable(const struct catalog_symbol *symbol) {

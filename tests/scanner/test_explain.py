@@ -152,6 +152,12 @@ def test_platforms_that_keep_a_name():
     contains(explained("awq_dequantize"), "Python export (XPU): still there.\n")
 
 
+def test_what_an_operator_becomes():
+    contains(explained("rotary_position_embedding_cpu"), "  after: torch.ops.sgl_kernel.rotary_embedding_cpu; its arguments may be others, so fix leaves it alone\n")
+    contains(explained("gptq_shuffle"), "(Tensor! q_weight, Tensor q_perm, int bit) -> ()\n  after: there is no replacement\n")
+    contains(explained("dsv3_router_gemm"), "  after: the Python function above; the operator's arguments")
+
+
 def test_the_first_cause_is_told_and_not_what_follows_from_it():
     critical = "[sgl_kernel] CRITICAL: Could not load any common_ops library!\n\nError details from previous import attempts:\n"
     last = "- ModuleNotFoundError: No module named 'common_ops'\n"
