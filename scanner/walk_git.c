@@ -50,7 +50,11 @@ struct repository *repository_open(const char *folder, bool search_upwards) {
   *repository =
       (struct repository){.git = git, .index = index, .prefix = strcmp(real, "/") == 0 ? 1 : strlen(real) + 1};
   atomic_init(&repository->folders, 1);
-  pthread_mutex_init(&repository->mutex, NULL);
+  pthread_mutexattr_t spinning; /* it is held for less time than a sleep takes */
+  pthread_mutexattr_init(&spinning);
+  pthread_mutexattr_settype(&spinning, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&repository->mutex, &spinning);
+  pthread_mutexattr_destroy(&spinning);
   free(real);
   return repository;
 }
