@@ -265,7 +265,8 @@ struct cxx_reader {
 static struct cxx_reader *take_reader(const struct scan *scan, bool bodies) {
   struct cxx_readers *readers = cxx_index_readers(scan);
   pthread_mutex_lock(&readers->mutex);
-  clang = libclang_open();
+  if (!clang)
+    clang = libclang_open();
   struct cxx_reader **place = &readers->free, *reader;
   while (*place && (*place)->bodies != bodies)
     place = &(*place)->next;

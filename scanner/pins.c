@@ -220,7 +220,7 @@ static void sort(struct pins *pins) {
 
 void pins_collect(struct pins *pins, const struct scan *scan) {
   for (size_t i = 0; i < scan->files_count; i++) {
-    enum pins_kind kind = pins_kind(scan->files[i].path);
+    enum pins_kind kind = (enum pins_kind)scan->files[i].pins;
     if (kind == PINS_NONE || scan->root_is_file)
       continue;
     char *shown = report_path(scan, scan->files[i].path);

@@ -200,13 +200,19 @@ static void load(void *user, unsigned worker, size_t number) {
   load_known(&list->scan->files[list->files[number]]);
 }
 
-static bool is_unread_cxx(const struct source_file *file) {
-  return file->language == LANGUAGE_CXX && file->hit && !file->bytes;
+#define SLICES 64
+
+/* The report shows the lines with findings. The results of an earlier scan are there before this part. */
+static void load_shown(void *user, unsigned worker, size_t slice) {
+  struct scan *scan = user;
+  (void)worker;
+  for (size_t i = slice; i < scan->files_count; i += SLICES)
+    if (scan->files[i].cached && scan->files[i].result.findings_count)
+      load_known(&scan->files[i]);
 }
 
-/* The report shows the lines. */
-static bool is_unread(const struct source_file *file) {
-  return file->result.findings_count && !file->bytes;
+static bool is_unread_cxx(const struct source_file *file) {
+  return file->language == LANGUAGE_CXX && file->hit && !file->bytes;
 }
 
 static bool is_text(const struct source_file *file) {
@@ -217,13 +223,6 @@ static struct list list_of(struct scan *scan, bool (*wanted)(const struct source
   struct list list = {.scan = scan, .done = done};
   list.files = scan_largest_first(scan, wanted, &list.count);
   return list;
-}
-
-static void load_list(struct scan *scan, bool (*wanted)(const struct source_file *file), unsigned threads) {
-  struct list list = list_of(scan, wanted, NULL);
-  if (list.count)
-    crew_run(load, &list, list.count, threads);
-  free(list.files);
 }
 
 void scan_run(struct scan *scan, unsigned threads, bool progress) {
@@ -239,7 +238,9 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   for (size_t i = 0; i < scan->files_count && !has_cxx; i++)
     has_cxx = is_cxx(&scan->files[i]);
   if (has_cxx) {
-    load_list(scan, is_unread_cxx, threads);
+    struct list unread = list_of(scan, is_unread_cxx, NULL);
+    crew_run(load, &unread, unread.count, threads);
+    free(unread.files);
     /* First, since its work is the longest that goes on in one worker. */
     cxx_ready = cxx_index_plan(scan, crew);
   }
@@ -251,6 +252,8 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   struct list text = list_of(scan, is_text, &done), python = list_of(scan, is_python, &done),
               cxx = list_of(scan, is_cxx, &done);
   crew_add(crew, analyse, &python, python.count, python_ready);
+  if (scan->cache)
+    crew_add(crew, load_shown, scan, SLICES, python_ready);
   crew_add(crew, analyse, &cxx, cxx.count, cxx_ready);
   crew_add(crew, analyse, &text, text.count, 0);
   atomic_store(&count, text.count + python.count + cxx.count);
@@ -260,7 +263,6 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   free(text.files);
   free(python.files);
   free(cxx.files);
-  load_list(scan, is_unread, threads);
   if (scan->shards)
     take_notes_of_shard(scan);
   if (scan->cache)

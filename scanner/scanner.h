@@ -109,6 +109,7 @@ struct source_file {
   char *path;      /* relative to the root given on the command line, '/' separated: what is reported; not owned */
   char *full_path; /* what is opened; `path` is its end */
   enum language language;
+  uint8_t pins;         /* enum pins_kind of pins.h */
   const uint8_t *bytes; /* the whole file, read-only; not NUL-ended; NULL when size is 0 or it could not be read */
   size_t size;
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */

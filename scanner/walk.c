@@ -2,6 +2,7 @@
 #include "scanner/walk.h"
 #include "scanner/cache.h"
 #include "scanner/crew.h"
+#include "scanner/pins.h"
 #include "scanner/settings.h"
 #include "scanner/walk_git.h"
 
@@ -68,7 +69,8 @@ static const char *const source_markers[] = {"CMakeLists.txt", "meson.build", "s
 static void add_file(struct found *found, char *full_path, int folder, const char *name) {
   struct source_file *file = scan_alloc(NULL, sizeof *file);
   char *path = full_path + found->relative;
-  *file = (struct source_file){.path = path, .full_path = full_path, .language = walk_language(path)};
+  *file = (struct source_file){
+      .path = path, .full_path = full_path, .language = walk_language(path), .pins = (uint8_t)pins_kind(path)};
   file->known =
       found->scan->cache && file->language != LANGUAGE_NONE && cache_known(found->scan->cache, file, folder, name);
   GROW(found->files, found->files_count, found->files_capacity);
