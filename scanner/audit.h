@@ -216,7 +216,7 @@ void audit_image_folder(const struct audit_context *context, struct audit_list *
 
 /* Does an archive whose first member has this name look like an image? */
 bool audit_image_begins(const char *member);
-/* Is the folder an image: index.json and blobs, or a manifest.json with layers? */
+/* Is the folder an image: an index.json with manifests, or a manifest.json with layers? */
 bool audit_image_unpacked(const char *folder);
 struct audit_image *audit_image_start(void);
 void audit_image_free(struct audit_image *image);

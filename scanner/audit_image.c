@@ -3,11 +3,11 @@
  * is dropped.
  */
 #include "scanner/audit.h"
+#include "scanner/file.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct layer {
   char *member;   /* "blobs/sha256/HASH", "HASH/layer.tar"; owned */
@@ -46,22 +46,24 @@ bool audit_image_begins(const char *member) {
   return strspn(member, "0123456789abcdef") == 64;      /* HASH/layer.tar, HASH.json, HASH.tar, HASH.tar.gz */
 }
 
-static bool has(const char *folder, const char *name) {
-  char *path = scan_format("%s/%s", folder, name);
-  bool there = access(path, F_OK) == 0;
+/* A document of a folder; NULL: there is none. */
+static json_t *load_file(const char *folder, const char *name) {
+  char *path = scan_format("%s/%s", folder, name), message[256];
+  size_t size;
+  char *text = file_read(path, AUDIT_DOCUMENT_MOST, &size, message, sizeof message);
+  json_t *document = text ? json_loadb(text, size, 0, NULL) : NULL;
+  free(text);
   free(path);
-  return there;
+  return document;
 }
 
-bool audit_image_unpacked(const char *folder) {
-  if (has(folder, "index.json") && has(folder, "blobs"))
-    return true;
-  char *path = scan_format("%s/manifest.json", folder);
-  json_t *manifest = access(path, F_OK) == 0 ? json_load_file(path, 0, NULL) : NULL; /* others use that name, too */
-  bool docker = json_is_array(json_object_get(json_array_get(manifest, 0), "Layers"));
-  json_decref(manifest);
-  free(path);
-  return docker;
+bool audit_image_unpacked(const char *folder) { /* others use these names, too */
+  json_t *docker = load_file(folder, "manifest.json"), *oci = load_file(folder, "index.json");
+  bool image = json_is_array(json_object_get(json_array_get(docker, 0), "Layers")) ||
+               json_is_array(json_object_get(oci, "manifests"));
+  json_decref(docker);
+  json_decref(oci);
+  return image;
 }
 
 struct audit_image *audit_image_start(void) {

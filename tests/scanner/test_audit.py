@@ -269,7 +269,7 @@ def test_image_in_a_folder():
             done = tree.run("audit", *ARGS, "--format", "tsv", "img")
             contains(done.err, f"img!blobs/sha256/{'b' * 64}: not analysed: truncated or damaged: ")
             equal(done.returncode & 4, 4)
-    with Tree({"web/manifest.json": '{"name": "app"}', "web/index.json": "{}", "web/x.so": user(), "list/manifest.json": "[1]", "list/x.so": user()}) as tree:
+    with Tree({"web/manifest.json": '{"name": "app"}', "web/index.json": "{}", "web/blobs/1": "x", "web/x.so": user(), "list/manifest.json": "[1]", "list/index.json": "no json", "list/x.so": user()}) as tree:
         equal(rows(tree), f"list/x.so\t{ROW}web/x.so\t{ROW}")
 
 
