@@ -126,6 +126,52 @@ struct catalog_symbol {
   unsigned provenance_count;
 };
 
+/* What changed of a name that stays, or of a module or wheel. */
+enum catalog_changed {
+  CATALOG_CHANGED_CXX,          /* a C++ function */
+  CATALOG_CHANGED_DISTRIBUTION, /* a wheel, or what it brings besides the package */
+  CATALOG_CHANGED_MODULE,       /* a module path */
+  CATALOG_CHANGED_OPERATOR,
+  CATALOG_CHANGED_PYTHON, /* a Python function */
+};
+
+/* What a caller of the old one meets; the linter works out those of signatures. */
+enum catalog_breaks {
+  CATALOG_BREAKS_CALLS,   /* an old call fails, or its arguments mean something else */
+  CATALOG_BREAKS_LINK,    /* what was compiled against the old release finds no such symbol */
+  CATALOG_BREAKS_RESULT,  /* old calls are taken and return another type */
+  CATALOG_BREAKS_SILENT,  /* old calls are taken and do something else */
+  CATALOG_BREAKS_DEFAULT, /* only the default of an argument is another */
+  CATALOG_BREAKS_IMPORT,  /* the module or wheel is no longer under that name */
+  CATALOG_BREAKS_NOTHING, /* every old call fits */
+};
+
+struct catalog_change {
+  const char *id; /* "python:topk_softmax@0.2.2", with "/cpu" where platforms differ */
+  enum catalog_changed what;
+  const char *name;
+  const char *const *modules; /* of a Python function: where it can be imported from */
+  unsigned modules_count;
+  const enum catalog_platform *platforms; /* none: all */
+  unsigned platforms_count;
+  const char *const *distributions; /* none: those of the platforms */
+  unsigned distributions_count;
+  const char *last_with; /* last release with the old form; optional */
+  const char *release;   /* first release with the new one */
+  const char *change;    /* pull request; optional */
+  const char *date;      /* its merge date; optional */
+  enum catalog_breaks breaks;
+  const char *before; /* Python signature, operator schema, C++ declaration, module path or wheel; */
+  const char *after;  /* "" for what has no successor */
+  const char *mangled_before, *mangled_after; /* of C++ functions, else "" */
+  const char *when_given;                     /* SILENT: only calls with this argument; optional */
+  const char *when_left_out;                  /* SILENT: only calls without it; optional */
+  const char *reason;                         /* what breaks, or why nothing does */
+  const char *remedy;                         /* what to do; "" where nothing breaks */
+  const char *const *provenance;
+  unsigned provenance_count;
+};
+
 /* An sglang release and the kernel release that its own requirements name with ==. */
 struct catalog_sglang_pin {
   const char *release, *kernel;
@@ -149,6 +195,8 @@ struct catalog {
   struct catalog_library library;
   const struct catalog_symbol *symbols; /* sorted by id */
   unsigned symbols_count;
+  const struct catalog_change *changes; /* sorted by id */
+  unsigned changes_count;
 };
 
 /* The catalog that this build was made with: build/gen/catalog_builtin.c, generated from removals.yaml. */
@@ -182,6 +230,39 @@ const char *catalog_sglang_kernel(const struct catalog *catalog, const char *rel
 
 /* The sglang route that is valid in sglang release `release`, or NULL. */
 const struct catalog_route *catalog_sglang_route(const struct catalog_symbol *symbol, const char *release);
+/* catalog_signature.c: the parameters of a Python signature, an operator schema or a C++ declaration. */
+struct catalog_slice {
+  const char *text;
+  unsigned length;
+};
+struct catalog_parameter {
+  struct catalog_slice name, type, value; /* value: the default; empty when there is none */
+};
+#define CATALOG_PARAMETERS_MOST 100
+struct catalog_signature {
+  struct catalog_parameter parameters[CATALOG_PARAMETERS_MOST]; /* those that go by position first */
+  unsigned count, positional;
+  struct catalog_slice result;
+};
+/* false: cannot be read, or has *args or **kwargs. The slices are parts of the text. */
+bool catalog_signature_read(enum catalog_changed what, const char *text, struct catalog_signature *signature);
+/* What a caller of `before` meets: CALLS, LINK (C++: a parameter has another type), RESULT, DEFAULT or NOTHING. */
+enum catalog_breaks catalog_signature_breaks(enum catalog_changed what, const struct catalog_signature *before,
+                                             const struct catalog_signature *after);
+
+/* A call as its text shows it. */
+struct catalog_call {
+  unsigned positional;
+  const struct catalog_slice *keywords;
+  unsigned keywords_count;
+};
+/* Why the call does not fit the signature: one clause in `why`, "" when it fits. Returns true when it fits. */
+bool catalog_call_fits(const struct catalog_signature *signature, const struct catalog_call *call, char *why,
+                       size_t why_size);
+/* Do the arguments of a call that fits both mean the same in both? Else one clause in `why`. */
+bool catalog_call_same(const struct catalog_signature *before, const struct catalog_signature *after,
+                       const struct catalog_call *call, char *why, size_t why_size);
+
 /* This project's own kernel, or NULL. */
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol);
 

@@ -59,11 +59,13 @@ static void array_fields(FILE *out, const char *prefix, unsigned index, const ch
     fprintf(out, ".%s = %s%u_%s, .%s_count = %u, ", name, prefix, index, name, name, count);
 }
 
+static const char *const platform_names[] = {"CATALOG_CUDA", "CATALOG_MUSA", "CATALOG_ROCM", "CATALOG_XPU",
+                                             "CATALOG_CPU"};
+
 static void removal_row(FILE *out, const struct catalog_removal *removal) {
   static const char *const layers[] = {"CATALOG_LAYER_PYTHON", "CATALOG_LAYER_OPERATOR", "CATALOG_LAYER_CXX",
                                        "CATALOG_LAYER_SOURCES"};
-  static const char *const platforms[] = {"CATALOG_CUDA", "CATALOG_MUSA", "CATALOG_ROCM", "CATALOG_XPU", "CATALOG_CPU"};
-  fprintf(out, "    {.layer = %s, .platform = %s, ", layers[removal->layer], platforms[removal->platform]);
+  fprintf(out, "    {.layer = %s, .platform = %s, ", layers[removal->layer], platform_names[removal->platform]);
   field(out, "last_with", removal->last_with);
   field(out, "first_without", removal->first_without);
   field(out, "change", removal->change);
@@ -167,6 +169,45 @@ static void symbol_row(FILE *out, unsigned index, const struct catalog_symbol *s
   fputs("},\n", out);
 }
 
+static void change_arrays(FILE *out, unsigned index, const struct catalog_change *change) {
+  string_array(out, "c", index, "modules", change->modules, change->modules_count);
+  if (change->platforms_count) {
+    fprintf(out, "static const enum catalog_platform c%u_platforms[] = {", index);
+    for (unsigned i = 0; i < change->platforms_count; i++)
+      fprintf(out, "%s%s", i ? ", " : "", platform_names[change->platforms[i]]);
+    fputs("};\n", out);
+  }
+  string_array(out, "c", index, "distributions", change->distributions, change->distributions_count);
+  string_array(out, "c", index, "provenance", change->provenance, change->provenance_count);
+}
+
+static void change_row(FILE *out, unsigned index, const struct catalog_change *change) {
+  static const char *const kinds[] = {"CXX", "DISTRIBUTION", "MODULE", "OPERATOR", "PYTHON"};
+  static const char *const breaks[] = {"CALLS", "LINK", "RESULT", "SILENT", "DEFAULT", "IMPORT", "NOTHING"};
+  fputs("    {", out);
+  field(out, "id", change->id);
+  fprintf(out, ".what = CATALOG_CHANGED_%s, ", kinds[change->what]);
+  field(out, "name", change->name);
+  array_fields(out, "c", index, "modules", change->modules_count);
+  array_fields(out, "c", index, "platforms", change->platforms_count);
+  array_fields(out, "c", index, "distributions", change->distributions_count);
+  field(out, "last_with", change->last_with);
+  field(out, "release", change->release);
+  field(out, "change", change->change);
+  field(out, "date", change->date);
+  fprintf(out, ".breaks = CATALOG_BREAKS_%s, ", breaks[change->breaks]);
+  field(out, "before", change->before);
+  field(out, "after", change->after);
+  field(out, "mangled_before", change->mangled_before);
+  field(out, "mangled_after", change->mangled_after);
+  field(out, "when_given", change->when_given);
+  field(out, "when_left_out", change->when_left_out);
+  field(out, "reason", change->reason);
+  field(out, "remedy", change->remedy);
+  array_fields(out, "c", index, "provenance", change->provenance_count);
+  fputs("},\n", out);
+}
+
 static void write_builtin(FILE *out, const struct catalog *catalog, const char *prelude) {
   (void)prelude;
   const struct catalog_library *library = &catalog->library;
@@ -195,6 +236,14 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
       symbol_row(out, i, &catalog->symbols[i]);
     fputs("};\n", out);
   }
+  for (unsigned i = 0; i < catalog->changes_count; i++)
+    change_arrays(out, i, &catalog->changes[i]);
+  if (catalog->changes_count) {
+    fputs("\nstatic const struct catalog_change changes[] = {\n", out);
+    for (unsigned i = 0; i < catalog->changes_count; i++)
+      change_row(out, i, &catalog->changes[i]);
+    fputs("};\n", out);
+  }
   fputs("\nconst struct catalog catalog_builtin = {\n    .library = {", out);
   field(out, "package", library->package);
   field(out, "op_namespace", library->op_namespace);
@@ -206,6 +255,8 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   fputs("},\n", out);
   if (catalog->symbols_count)
     fprintf(out, "    .symbols = symbols,\n    .symbols_count = %u,\n", catalog->symbols_count);
+  if (catalog->changes_count)
+    fprintf(out, "    .changes = changes,\n    .changes_count = %u,\n", catalog->changes_count);
   fputs("};\n", out);
 }
 

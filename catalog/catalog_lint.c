@@ -696,6 +696,37 @@ static bool load_document(struct lint *lint) {
   return ok;
 }
 
+static void change_fault(void *user, const char *key, const char *what) {
+  struct lint *lint = user;
+  fault(lint, key ? field_of(lint, key) : lint->row, "%s", what);
+}
+
+/* As the rows of the symbols: the loader has sorted them, and a fault names the row by its id. */
+static void check_changes(struct lint *lint) {
+  yaml_node_t *rows = value_of(lint, yaml_document_get_root_node(&lint->document), "changes");
+  const char *last = NULL;
+  lint->symbol = NULL;
+  for (unsigned i = 0; i < lint->catalog->changes_count; i++) {
+    yaml_node_t *id = value_of(lint, item_of(lint, rows, i), "id");
+    const char *text = id->type == YAML_SCALAR_NODE ? (const char *)id->data.scalar.value : "";
+    if (last && strcmp(last, text) >= 0)
+      fault(lint, id,
+            strcmp(last, text) ? "%s must stand before %s: changes are sorted by id" : "the id %s is there twice", text,
+            last);
+    last = text;
+  }
+  for (unsigned i = 0; i < lint->catalog->changes_count; i++) {
+    const struct catalog_symbol named = {.id = lint->catalog->changes[i].id};
+    lint->symbol = &named;
+    for (unsigned r = 0; r < lint->catalog->changes_count; r++) {
+      yaml_node_t *row = item_of(lint, rows, r), *id = value_of(lint, row, "id");
+      if (id->type == YAML_SCALAR_NODE && strcmp((const char *)id->data.scalar.value, named.id) == 0)
+        lint->row = row;
+    }
+    catalog_lint_change(lint->catalog, i, change_fault, lint);
+  }
+}
+
 unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_report *report, void *user) {
   struct lint lint = {.catalog = catalog, .path = path, .report = report, .user = user};
   if (!load_document(&lint)) {
@@ -720,6 +751,7 @@ unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_r
     check_unique(&lint, i);
     check_dates(&lint);
   }
+  check_changes(&lint);
   yaml_document_delete(&lint.document);
   return lint.faults;
 }

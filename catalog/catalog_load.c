@@ -39,6 +39,17 @@ static const cyaml_strval_t route_words[] = {
     {"none", CATALOG_ROUTE_NONE},
 };
 
+static const cyaml_strval_t changed_words[] = {
+    {"cxx", CATALOG_CHANGED_CXX},       {"distribution", CATALOG_CHANGED_DISTRIBUTION},
+    {"module", CATALOG_CHANGED_MODULE}, {"operator", CATALOG_CHANGED_OPERATOR},
+    {"python", CATALOG_CHANGED_PYTHON},
+};
+static const cyaml_strval_t breaks_words[] = {
+    {"calls", CATALOG_BREAKS_CALLS},     {"link", CATALOG_BREAKS_LINK},       {"result", CATALOG_BREAKS_RESULT},
+    {"silent", CATALOG_BREAKS_SILENT},   {"default", CATALOG_BREAKS_DEFAULT}, {"import", CATALOG_BREAKS_IMPORT},
+    {"nothing", CATALOG_BREAKS_NOTHING},
+};
+
 /* Words, because libcyaml's own booleans take every text that is not "false" for true. */
 static const cyaml_strval_t truth_words[] = {{"false", false}, {"true", true}};
 
@@ -133,6 +144,35 @@ static const cyaml_schema_field_t symbol_fields[] = {
 static const cyaml_schema_value_t symbol_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_symbol, symbol_fields)};
 
+static const cyaml_schema_value_t platform_entry = {
+    CYAML_VALUE_ENUM(CYAML_FLAG_STRICT, enum catalog_platform, platform_words, CYAML_ARRAY_LEN(platform_words))};
+
+static const cyaml_schema_field_t change_fields[] = {
+    TEXT(catalog_change, id, REQUIRED),
+    WORD(catalog_change, what, changed_words, REQUIRED),
+    TEXT(catalog_change, name, REQUIRED),
+    LIST(catalog_change, modules, string_entry, OPTIONAL),
+    LIST(catalog_change, platforms, platform_entry, OPTIONAL),
+    LIST(catalog_change, distributions, string_entry, OPTIONAL),
+    TEXT(catalog_change, last_with, OPTIONAL),
+    TEXT(catalog_change, release, OPTIONAL),
+    TEXT(catalog_change, change, OPTIONAL),
+    TEXT(catalog_change, date, OPTIONAL),
+    WORD(catalog_change, breaks, breaks_words, REQUIRED),
+    TEXT(catalog_change, before, OPTIONAL),
+    TEXT(catalog_change, after, OPTIONAL),
+    TEXT(catalog_change, mangled_before, OPTIONAL),
+    TEXT(catalog_change, mangled_after, OPTIONAL),
+    TEXT(catalog_change, when_given, OPTIONAL),
+    TEXT(catalog_change, when_left_out, OPTIONAL),
+    TEXT(catalog_change, reason, OPTIONAL),
+    TEXT(catalog_change, remedy, OPTIONAL),
+    LIST(catalog_change, provenance, string_entry, OPTIONAL),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t change_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_change, change_fields)};
+
 static const cyaml_schema_field_t sglang_pin_fields[] = {
     TEXT(catalog_sglang_pin, release, REQUIRED),
     TEXT(catalog_sglang_pin, kernel, REQUIRED),
@@ -155,6 +195,7 @@ static const cyaml_schema_field_t library_fields[] = {
 static const cyaml_schema_field_t catalog_fields[] = {
     CYAML_FIELD_MAPPING("library", REQUIRED, struct catalog, library, library_fields),
     LIST(catalog, symbols, symbol_entry, REQUIRED),
+    LIST(catalog, changes, change_entry, OPTIONAL),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t catalog_schema = {
@@ -185,15 +226,26 @@ static bool fill_symbol(struct catalog_symbol *symbol) {
   return ok;
 }
 
+static bool fill_change(struct catalog_change *change) {
+  return fill(&change->release) && fill(&change->before) && fill(&change->after) && fill(&change->mangled_before) &&
+         fill(&change->mangled_after) && fill(&change->reason) && fill(&change->remedy);
+}
+
 static bool fill_catalog(struct catalog *catalog) {
   bool ok = fill(&catalog->library.op_namespace) && fill(&catalog->library.cxx_header);
   for (unsigned i = 0; ok && i < catalog->symbols_count; i++)
     ok = fill_symbol((struct catalog_symbol *)&catalog->symbols[i]);
+  for (unsigned i = 0; ok && i < catalog->changes_count; i++)
+    ok = fill_change((struct catalog_change *)&catalog->changes[i]);
   return ok;
 }
 
 static int by_id(const void *a, const void *b) {
   return strcmp(((const struct catalog_symbol *)a)->id, ((const struct catalog_symbol *)b)->id);
+}
+
+static int by_change_id(const void *a, const void *b) {
+  return strcmp(((const struct catalog_change *)a)->id, ((const struct catalog_change *)b)->id);
 }
 
 /* --- public ---------------------------------------------------------------------------------------------------------
@@ -246,6 +298,8 @@ struct catalog *catalog_load(const char *path, char *message, size_t message_siz
     catalog = NULL;
   } else { /* catalog_find wants them sorted; the linter looks at the order in the file */
     qsort((void *)catalog->symbols, catalog->symbols_count, sizeof catalog->symbols[0], by_id);
+    if (catalog->changes_count)
+      qsort((void *)catalog->changes, catalog->changes_count, sizeof catalog->changes[0], by_change_id);
   }
   free(text);
   return catalog;

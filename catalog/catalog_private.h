@@ -7,6 +7,7 @@
 /* catalog_words.c: the words that removals.yaml, messages and generated text use for the enums. */
 const char *catalog_layer_word(enum catalog_layer layer);
 const char *catalog_platform_word(enum catalog_platform platform);
+const char *catalog_changed_word(enum catalog_changed what);
 /* The removal that speaks for a layer: the CUDA row, else the first of any platform, else NULL. */
 const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol *symbol, enum catalog_layer layer);
 /* The same over all layers, Python first. NULL for a symbol without removals. */
@@ -18,6 +19,11 @@ char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t siz
  * clause into error when the declaration cannot be read or has a type that the function does not know. */
 bool catalog_mangle(const struct catalog_cxx *cxx, char *mangled, size_t mangled_size, unsigned *parameters,
                     char *error, size_t error_size);
+
+/* catalog_lint_changes.c: proves row `index` of the changes. fault() gets the key of the row that is wrong, NULL for
+ * the row itself. */
+typedef void catalog_change_fault(void *user, const char *key, const char *what);
+void catalog_lint_change(const struct catalog *catalog, unsigned index, catalog_change_fault *fault, void *user);
 
 /* catalog_gen.c: writes all generated files into the existing folder `directory`: first each to a temporary file, then
  * all are renamed. `prelude` is the text of prelude.h.in. False after one line into message; then no file of

@@ -8,6 +8,11 @@ const char *catalog_layer_word(enum catalog_layer layer) {
   return words[layer];
 }
 
+const char *catalog_changed_word(enum catalog_changed what) {
+  static const char *const words[] = {"cxx", "distribution", "module", "operator", "python"};
+  return words[what];
+}
+
 const char *catalog_platform_word(enum catalog_platform platform) {
   static const char *const words[] = {"cuda", "musa", "rocm", "xpu", "cpu"};
   return words[platform];
