@@ -311,7 +311,7 @@ check: tests
 	$(MAKE) --no-print-directory SAN=tsan threaded-tests
 	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan --threads $(BUILD)/san-tsan
 # What check.py runs under ThreadSanitizer: THREADED there.
-threaded-tests: $(B)/tests/shim/test_call_log $(B)/tests/shim/test_usage $(B)/tests/shim/test_warn $(filter $(B)/tests/shim/%,$(FAKES))
+threaded-tests: $(B)/tests/shim/test_call_log $(B)/tests/shim/test_usage $(B)/tests/shim/test_usage_files $(B)/tests/shim/test_warn $(filter $(B)/tests/shim/%,$(FAKES))
 
 # The oldest release that is served, that of the GPU tests, the newest on PyPI: pins are in tests/python/requirements-torch-*.txt.
 # Half a minute and 1.2 to 1.7 GB of disk for each; tests/shim/install_torch.sh fetches Debian's. Nothing may be skipped on PyPI's.

@@ -23,9 +23,10 @@ static const struct {
   const char *name;
   const char *values[4]; /* NULL-ended */
 } choices[] = {
-    {"SGL_KERNEL_COMPAT", {"0", "1", "standalone", NULL}},   {"SGL_KERNEL_COMPAT_WARN", {"off", "once", NULL}},
-    {"SGL_KERNEL_JIT_BACKEND", {"auto", "reference", NULL}}, {"SGL_KERNEL_JIT_MONITOR", {"off", "warn", "error", NULL}},
-    {"SGL_KERNEL_JIT_BATCH_INVARIANT", {"0", "1", NULL}},    {"SGL_KERNEL_JIT_PDL_PREFETCH", {"0", "1", NULL}}};
+    {"SGL_KERNEL_COMPAT_LOG", {"calls", "off", NULL}},          {"SGL_KERNEL_COMPAT", {"0", "1", "standalone", NULL}},
+    {"SGL_KERNEL_COMPAT_WARN", {"off", "once", NULL}},          {"SGL_KERNEL_JIT_BACKEND", {"auto", "reference", NULL}},
+    {"SGL_KERNEL_JIT_MONITOR", {"off", "warn", "error", NULL}}, {"SGL_KERNEL_JIT_BATCH_INVARIANT", {"0", "1", NULL}},
+    {"SGL_KERNEL_JIT_PDL_PREFETCH", {"0", "1", NULL}}};
 
 static void check_choice(struct doctor *doctor, const char *name, const char *const *values) {
   const char *value = setting(name);

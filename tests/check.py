@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent
 CLOSING = re.compile(r"(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 MODULES = ("catalog", "jit", "shim", "scanner", "product", "python")
 FOREIGN = ("jit/test_nvrtc",)  # its time goes into NVRTC, where sanitizers see nothing
-THREADED = ("shim/test_call_log", "shim/test_usage", "shim/test_warn")  # what ThreadSanitizer (--threads) looks at
+THREADED = ("shim/test_call_log", "shim/test_usage", "shim/test_usage_files", "shim/test_warn")  # what ThreadSanitizer (--threads) looks at
 LIMIT_S = 1200  # the slowest suite is the cases under sanitizers
 
 

@@ -503,9 +503,9 @@ def test_shim():
         contains(env.facts()["shim"][0][1], "active from `import torch` on")
         warning(env.facts(SGL_KERNEL_COMPAT="0"), "shim-inactive", "SGL_KERNEL_COMPAT=0 turns it off")
         warning(env.facts(TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "shim-inactive", "TORCH_DEVICE_BACKEND_AUTOLOAD=0")
-        facts = env.facts(SGL_KERNEL_COMPAT_WARN="loud", SGL_KERNEL_COMPAT_POLICY="dsv3_router_gemm=error;nothing=warn;bmm_fp8=x",
+        facts = env.facts(SGL_KERNEL_COMPAT_WARN="loud", SGL_KERNEL_COMPAT_LOG="all", SGL_KERNEL_COMPAT_POLICY="dsv3_router_gemm=error;nothing=warn;bmm_fp8=x",
                           SGL_KERNEL_COMPAT_POLICY_FILE="/nothing")
-        equal([fact[1] for fact in facts["variable"]], ["SGL_KERNEL_COMPAT_WARN=loud is none of off, once"])
+        equal([fact[1] for fact in facts["variable"]], ["SGL_KERNEL_COMPAT_LOG=all is none of calls, off", "SGL_KERNEL_COMPAT_WARN=loud is none of off, once"])
         equal([fact[1] for fact in facts["policy"]],
               ["the policy file /nothing is not used: it cannot be read: No such file or directory",
                "SGL_KERNEL_COMPAT_POLICY:1: 'nothing' is no deleted name of sgl_kernel; sgl-compat policy show --effective lists them",
