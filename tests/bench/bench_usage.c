@@ -1,6 +1,6 @@
 /* What counting costs: a call's site and its count, the kernel that ran, a use from Python, and the question whether
- * the call log is on. Two threads on one site meet in one cache line, which no program with a thread for each device
- * does. */
+ * the call log is on. Two threads at one site meet in one cache line. There is no must for that: between two calls a
+ * program does other things. */
 #include "shim/call_log.h"
 #include "shim/usage.h"
 #include "tests/bench/bench.h"
