@@ -95,7 +95,10 @@ int command_explain(int argc, char **argv) {
     fputs(i ? "\n----\n\n" : "", stdout);
     explain_print(catalog, &explanation.list[i]);
   }
-  int status = explanation.count || explanation.faults_count ? 0 : 1;
+  bool known = explanation.count || explanation.faults_count, name = !text[strcspn(text, " \t\n")];
+  /* A message about something else may have such a name by the way. */
+  size_t changes = explain_changes(catalog, text, known && !name, !known);
+  int status = known || changes ? 0 : 1;
   if (status)
     suggest(catalog, explanation.unknown);
   explain_free(&explanation);

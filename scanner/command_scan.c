@@ -1,5 +1,6 @@
 /* sgl-migrate scan. */
 #include "scanner/baseline.h"
+#include "scanner/changed.h"
 #include "scanner/command.h"
 #include "scanner/report.h"
 
@@ -17,6 +18,8 @@ static const char help_scan_options[] =
     "  --write-baseline FILE\n"
     "                     accept all live uses that are there now, and write that file\n"
     "  --shard I/N        only the files of part I of N; sgl-migrate merge joins the SARIF logs of all N\n"
+    "  --changed          report calls of names that are still there, too, when their arguments or results are others\n"
+    "                     than before\n"
     "  --no-cache         read and analyse every file, also those that an earlier scan of the tree knows\n";
 
 static const struct format {
@@ -39,7 +42,7 @@ struct wishes {
   const struct format *format;
   const char *baseline, *write_baseline; /* NULL: not given */
   unsigned shard, shards;                /* 0: the whole */
-  bool no_cache;
+  bool no_cache, changed;
 };
 
 static void parse_shard(const char *text, struct wishes *wishes) {
@@ -51,13 +54,21 @@ static void parse_shard(const char *text, struct wishes *wishes) {
 }
 
 static void parse(int argc, char **argv, struct choice *choice, struct wishes *wishes) {
-  enum { OPTION_FORMAT = COMMAND_OWN_OPTIONS, OPTION_BASELINE, OPTION_WRITE_BASELINE, OPTION_SHARD, OPTION_NO_CACHE };
+  enum {
+    OPTION_FORMAT = COMMAND_OWN_OPTIONS,
+    OPTION_BASELINE,
+    OPTION_WRITE_BASELINE,
+    OPTION_SHARD,
+    OPTION_NO_CACHE,
+    OPTION_CHANGED
+  };
   static const struct option options[] = {
       COMMAND_OPTIONS,
       {"format", required_argument, NULL, OPTION_FORMAT},
       {"baseline", required_argument, NULL, OPTION_BASELINE},
       {"write-baseline", required_argument, NULL, OPTION_WRITE_BASELINE},
       {"shard", required_argument, NULL, OPTION_SHARD},
+      {"changed", no_argument, NULL, OPTION_CHANGED},
       {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
       {NULL, 0, NULL, 0},
   };
@@ -77,6 +88,9 @@ static void parse(int argc, char **argv, struct choice *choice, struct wishes *w
       break;
     case OPTION_SHARD:
       parse_shard(optarg, wishes);
+      break;
+    case OPTION_CHANGED:
+      wishes->changed = true;
       break;
     case OPTION_NO_CACHE:
       wishes->no_cache = true;
@@ -123,6 +137,10 @@ int command_scan(int argc, char **argv) {
   const char *baseline_path = wishes.baseline ? wishes.baseline : session.baseline;
   if (baseline_path)
     command_read_baseline(baseline_path, &baseline);
+  struct catalog *extended = wishes.changed ? changed_catalog(session.catalog) : NULL;
+  if (extended)
+    session.catalog = extended;
+  session.options.changed = wishes.changed;
   /* A catalog of the user's may change from scan to scan, a part does not know the whole. */
   session.cache = !wishes.no_cache && !wishes.shards && session.catalog == &catalog_builtin;
   session.shard = wishes.shard;
@@ -146,5 +164,6 @@ int command_scan(int argc, char **argv) {
   report_free(&report);
   baseline_free(&baseline);
   command_close(&session);
+  changed_catalog_free(extended);
   return status;
 }

@@ -1,4 +1,5 @@
 /* Verdicts for names in code, and the front's entry point. */
+#include "scanner/changed.h"
 #include "scanner/cxx_front.h"
 #include "scanner/ignore.h"
 
@@ -233,6 +234,8 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
   cxx_strings_find(unit);
   cxx_pasted_find(unit);
   cxx_edits_make(unit);
+  if (scan->options.changed)
+    cxx_changed(scan, file, result);
   cxx_unit_free(unit);
   free(unit);
 }

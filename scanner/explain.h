@@ -1,5 +1,5 @@
 /* What an error message or a name is about: explain.c finds names of the catalog, explain_faults.c messages about
- * anything else; explain_print.c tells it. */
+ * anything else, explain_changes.c names that are still there; explain_print.c tells it. */
 #ifndef SGL_SCANNER_EXPLAIN_H
 #define SGL_SCANNER_EXPLAIN_H
 
@@ -51,6 +51,10 @@ void explain_symbol(struct explanation *explanation, const char *name, size_t le
 /* A name or module that is said to be missing, although it never left. */
 void explain_alive(struct explanation *explanation, const char *name, size_t length);
 void explain_drop_consequences(struct explanation *explanation);
+
+/* explain_changes.c: tells on standard output what changed of each name in the text; symbols_only: only of mangled
+ * names that are no longer there. first: nothing has been printed. Returns how many changes that were. */
+size_t explain_changes(const struct catalog *catalog, const char *text, bool symbols_only, bool first);
 
 /* On standard output. */
 void explain_print_fault(const struct explained_fault *fault);

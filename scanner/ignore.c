@@ -63,6 +63,15 @@ static void add_name(struct ignore *ignore, const struct catalog_symbol *symbol)
   ignore->names[ignore->names_count++] = (struct ignore_name){symbol, false};
 }
 
+/* "changed:NAME", which only scan --changed has findings of; for other scans it has no symbol. */
+static bool is_change(const struct catalog *catalog, const char *name) {
+  bool found = false;
+  size_t prefix = strlen(CHANGED_PREFIX);
+  for (unsigned i = 0; i < catalog->changes_count && !found; i++)
+    found = strncmp(name, CHANGED_PREFIX, prefix) == 0 && strcmp(name + prefix, catalog->changes[i].name) == 0;
+  return found;
+}
+
 /* Returns what is wrong, or NULL. */
 static char *parse_names(struct ignore *ignore, const struct catalog *catalog, const char **at) {
   for (;;) {
@@ -72,7 +81,7 @@ static char *parse_names(struct ignore *ignore, const struct catalog *catalog, c
       return scan_format("a name is missing in the brackets");
     char *name = take(at, *at + length);
     const struct catalog_symbol *symbol = catalog_find(catalog, name);
-    if (!symbol) {
+    if (!symbol && !is_change(catalog, name)) {
       char *fault = scan_format("no removed name is called '%s'", name);
       free(name);
       return fault;
@@ -295,7 +304,7 @@ void ignore_faults(const struct scan *scan, const struct result *result,
       free(text);
     } else {
       for (size_t k = 0; k < ignore->names_count; k++) {
-        if (ignore->names[k].used || !rules_symbol_matters(scan, ignore->names[k].symbol))
+        if (ignore->names[k].used || !ignore->names[k].symbol || !rules_symbol_matters(scan, ignore->names[k].symbol))
           continue;
         char *text =
             scan_format("this comment ignores %s, which is not used there: remove it", ignore->names[k].symbol->id);

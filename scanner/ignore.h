@@ -5,8 +5,8 @@
 #include "scanner/scanner.h"
 
 struct ignore_name {
-  const struct catalog_symbol *symbol;
-  bool used; /* a finding was there */
+  const struct catalog_symbol *symbol; /* NULL: a name of scan --changed, in another scan */
+  bool used;                           /* a finding was there */
 };
 
 struct ignore {

@@ -48,7 +48,8 @@ void prefilter_patterns(struct prefilter_patterns *patterns, const struct catalo
   add_pattern(patterns, catalog->library.op_namespace, SEEN_OWNER);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
-    add_pattern(patterns, symbol->id, SEEN_NAME);
+    size_t changed = strncmp(symbol->id, CHANGED_PREFIX, strlen(CHANGED_PREFIX)) == 0 ? strlen(CHANGED_PREFIX) : 0;
+    add_pattern(patterns, symbol->id + changed, SEEN_NAME);
     for (unsigned k = 0; k < symbol->python_count; k++)
       add_pattern(patterns, symbol->python[k].name, SEEN_NAME);
     add_pattern(patterns, symbol->op_name, SEEN_NAME);

@@ -24,6 +24,8 @@ static void analyse_unit(struct py_unit *unit) {
   py_uses_report(unit, &uses);
   py_edits_make(unit, &uses);
   py_uses_free(&uses);
+  if (unit->scan->options.changed)
+    py_changed(unit);
 }
 
 static void talk_analyse(const struct scan *scan, const struct source_file *file, struct result *result,
@@ -43,7 +45,7 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
   if (!file->bytes || !file->size)
     return;
   struct py_talk talk = {0};
-  enum py_need need = edited ? PY_NEEDS_TREE : py_candidate(scan, file, &talk);
+  enum py_need need = edited || scan->options.changed ? PY_NEEDS_TREE : py_candidate(scan, file, &talk);
   if (need == PY_NEEDS_TALK)
     talk_analyse(scan, file, result, &talk);
   py_talk_close(&talk);

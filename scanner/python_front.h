@@ -3,6 +3,7 @@
  *   python_analyse.c   one file: source, tree, uses, edits; the entry points of scanner.h
  *   python_notebook.c  the code and text of a notebook's cells, and the way back to its bytes
  *   python_conditions.c  conditions around a use that are narrower than the new function
+ *   python_changed.c   calls of names that have another form than before
  *   python_edits.c     import statements and qualified uses rewritten
  *   python_uses.c      every use of a removed name, and its verdict
  *   python_strings.c   strings and comments: loader strings, programs, mentions
@@ -675,6 +676,11 @@ void py_mentions(struct py_unit *unit, const uint8_t *bytes, const uint32_t *at,
 /* Gives the comments that accept uses to the result: by the tree, or by a class (ignore.h) for each byte. */
 void py_ignores_read(struct py_unit *unit);
 void py_ignores_take(struct py_unit *unit, const uint8_t *classes);
+
+/* --- python_changed.c --------------------------------------------------------------------------------------------- */
+
+/* Adds the calls that a change of their function breaks. */
+void py_changed(struct py_unit *unit);
 
 /* --- python_uses.c ------------------------------------------------------------------------------------------------ */
 

@@ -11,6 +11,7 @@
  *   python_*.c        the Python front: tree-sitter, scopes, bindings, import rewriting, notebooks
  *   cxx_*.c           the C, C++ and CUDA front: lexer, libclang with the catalog's prelude
  *   text_*.c          build files, documentation, scripts, patches, other languages
+ *   changed.c, *_changed.c  calls of names that have another form than before (changed.h)
  *   conditions.c      conditions around a use that are narrower than the new function, for the fronts
  *   edit.c            applies edits to files, atomically
  *   report*.c         what a run has to say, in all forms (report.h)
@@ -80,6 +81,9 @@ struct edit {
   uint32_t group;
 };
 
+/* In front of the name in the ids that only scan --changed knows. */
+#define CHANGED_PREFIX "changed:"
+
 enum coverage { COVERAGE_FULL, COVERAGE_PARTLY, COVERAGE_NONE };
 
 /* What a front says of one file. Zero-initialised by the caller; filled with result_* below. */
@@ -129,6 +133,7 @@ struct options {
   const char *kernel;         /* kernel release that the code is checked against: "0.4.6" */
   const char *sglang_release; /* --to sglang@X.Y.Z: "0.5.18"; NULL for --to jit */
   bool unsafe;                /* guarded imports are rewritten too */
+  bool changed;               /* calls of names that have another form than before, too (changed.h) */
 };
 
 /* A folder or link below the root that was not looked at; version control and caches are not listed. */

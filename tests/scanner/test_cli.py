@@ -32,6 +32,7 @@ def test_help_and_version():
                      else ("usage: sgl-migrate COMMAND", "\n  scan ", "\n  fix ", "exit status", "examples:")):
             contains(done.out, part)
         equal("--format" in done.out.replace("scan --format", ""), command == "scan")
+        equal("--changed " in done.out, command == "scan")
         for option in ("--diff ", "--interactive ", "--unsafe ", "--force "):
             equal(option in done.out.replace("fix --diff", ""), command == "fix")
     done = run("--version")

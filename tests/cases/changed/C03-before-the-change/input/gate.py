@@ -1,0 +1,3 @@
+import sgl_kernel
+
+sgl_kernel.topk_softmax(weights, ids, indices, logits)
