@@ -96,8 +96,7 @@ int command_explain(int argc, char **argv) {
     explain_print(catalog, &explanation.list[i]);
   }
   bool known = explanation.count || explanation.faults_count, name = !text[strcspn(text, " \t\n")];
-  /* A message about something else may have such a name by the way. */
-  size_t changes = explain_changes(catalog, text, known && !name, !known);
+  size_t changes = explain_changes(catalog, text, !name, !known);
   int status = known || changes ? 0 : 1;
   if (status)
     suggest(catalog, explanation.unknown);

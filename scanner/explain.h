@@ -52,9 +52,10 @@ void explain_symbol(struct explanation *explanation, const char *name, size_t le
 void explain_alive(struct explanation *explanation, const char *name, size_t length);
 void explain_drop_consequences(struct explanation *explanation);
 
-/* explain_changes.c: tells on standard output what changed of each name in the text; symbols_only: only of mangled
- * names that are no longer there. first: nothing has been printed. Returns how many changes that were. */
-size_t explain_changes(const struct catalog *catalog, const char *text, bool symbols_only, bool first);
+/* explain_changes.c: tells on standard output what changed of each name in the text; message: it is no bare name, and
+ * names functions only in what it says of their arguments. first: nothing has been printed. Returns how many changes.
+ */
+size_t explain_changes(const struct catalog *catalog, const char *text, bool message, bool first);
 
 /* On standard output. */
 void explain_print_fault(const struct explained_fault *fault);

@@ -61,7 +61,7 @@ static void print_change(const struct catalog *catalog, const struct catalog_cha
     printf("  what to do: %s\n", change->remedy);
 }
 
-size_t explain_changes(const struct catalog *catalog, const char *text, bool symbols_only, bool first) {
+size_t explain_changes(const struct catalog *catalog, const char *text, bool message, bool first) {
   const struct catalog_change **list =
       catalog->changes_count ? scan_alloc(NULL, catalog->changes_count * sizeof(*list)) : NULL;
   bool *seen = catalog->changes_count ? scan_alloc(NULL, catalog->changes_count) : NULL;
@@ -77,7 +77,9 @@ size_t explain_changes(const struct catalog *catalog, const char *text, bool sym
       word--;
     for (unsigned i = 0; i < catalog->changes_count && word; i++) {
       const struct catalog_change *change = &catalog->changes[i];
-      if (!seen[i] && (is_old_symbol(change, at, word) || (!symbols_only && names(change, at, word)))) {
+      /* Messages about arguments write "NAME() takes"; other names in a message are there by the way. */
+      bool meant = !message || (is_function(change) ? strncmp(at + word, "()", 2) == 0 : first);
+      if (!seen[i] && (is_old_symbol(change, at, word) || (meant && names(change, at, word)))) {
         seen[i] = true;
         list[count++] = change;
       }

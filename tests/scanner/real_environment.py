@@ -119,7 +119,7 @@ def number(version):
 
 def catalog():
     """[(id, operator, mangled name, {layer: first release without it})]"""
-    text = (HERE.parents[1] / "catalog/removals.yaml").read_text()
+    text = (HERE.parents[1] / "catalog/removals.yaml").read_text().split("\nchanges:\n")[0]
     rows = []
     for row in re.split(r"^  - id: ", text, flags=re.M)[1:]:
         find = lambda key: (re.findall(rf"^ +{key}: (\S+)$", row, re.M) or [None])[0]

@@ -29,7 +29,7 @@ def test_forms_of_a_name():
 
 
 def test_every_name_of_the_catalog():
-    ids = re.findall(r"^  - id: (\S+)$", CATALOG.read_text(), re.M)
+    ids = re.findall(r"^  - id: (\S+)$", CATALOG.read_text().split("\nchanges:\n")[0], re.M)
     equal(len(ids) > 80, True)
     for i in range(0, len(ids), 4):  # four are told in full
         equal(names(*ids[i:i + 4]), ids[i:i + 4])
