@@ -242,6 +242,7 @@ struct catalog_parameter {
 struct catalog_signature {
   struct catalog_parameter parameters[CATALOG_PARAMETERS_MOST]; /* those that go by position first */
   unsigned count, positional;
+  struct catalog_slice name; /* empty in Python */
   struct catalog_slice result;
 };
 /* false: cannot be read, or has *args or **kwargs. The slices are parts of the text. */

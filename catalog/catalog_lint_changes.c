@@ -82,6 +82,30 @@ static void check_texts(struct check *check) {
     fault(check, NULL, "when_given and when_left_out belong to a change of kind silent");
 }
 
+/* The mangled name of a global function whose types are known; of others only that it is one of the function. */
+static void check_mangled(struct check *check, const char *key, const char *want,
+                          const struct catalog_signature *signature) {
+  char name[200], text[4000], mangled[1000], error[300];
+  snprintf(name, sizeof name, "%.*s", (int)signature->name.length, signature->name.text);
+  unsigned parameters;
+  size_t used =
+      (size_t)snprintf(text, sizeof text, "%.*s %s(", (int)signature->result.length, signature->result.text, name);
+  for (unsigned i = 0; i < signature->count && used < sizeof text; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", i ? ", " : "",
+                             (int)signature->parameters[i].type.length, signature->parameters[i].type.text);
+  if (used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, ")");
+  const struct catalog_cxx cxx = {.name = name, .scope = "", .declaration = text, .mangled = want};
+  if (!*want)
+    fault(check, NULL, "%s is missing", key);
+  else if (strncmp(want, "_Z", 2) != 0 || !strstr(want, name))
+    fault(check, key, "%s: '%s' is no mangled name of %s", key, want, name);
+  else if (used < sizeof text && strncmp(want, "_ZN", 3) != 0 &&
+           catalog_mangle(&cxx, mangled, sizeof mangled, &parameters, error, sizeof error) &&
+           strcmp(mangled, want) != 0)
+    fault(check, key, "%s: the declaration makes it %s", key, mangled);
+}
+
 static void check_signatures(struct check *check) {
   static const char *const words[] = {"calls", "link", "result", "silent", "default", "import", "nothing"};
   const struct catalog_change *change = check->change;
@@ -95,6 +119,13 @@ static void check_signatures(struct check *check) {
   }
   if (!readable || change->breaks == CATALOG_BREAKS_SILENT)
     return;
+  if (change->what != CATALOG_CHANGED_PYTHON &&
+      (strlen(change->name) != before.name.length || memcmp(change->name, before.name.text, before.name.length) != 0))
+    fault(check, "before", "before: it is not the form of %s", change->name);
+  if (change->what == CATALOG_CHANGED_CXX) {
+    check_mangled(check, "mangled_before", change->mangled_before, &before);
+    check_mangled(check, "mangled_after", change->mangled_after, &after);
+  }
   bool moved = strcmp(change->mangled_before, change->mangled_after) != 0;
   if (strcmp(change->before, change->after) == 0 && !moved)
     fault(check, "after", "after: it is the same as before");

@@ -78,12 +78,12 @@ bool catalog_signature_read(enum catalog_changed what, const char *text, struct 
   const char *end = text + strlen(text), *at = opening(what, text);
   if (!at || at == end)
     return false;
-  if (what == CATALOG_CHANGED_CXX) {
-    const char *name = at;
-    while (name > text && (is_word(name[-1]) || name[-1] == ':'))
-      name--;
+  const char *name = at;
+  while (name > text && is_word(name[-1]))
+    name--;
+  signature->name = trimmed(name, at);
+  if (what == CATALOG_CHANGED_CXX)
     signature->result = trimmed(text, name);
-  }
   const char *close = until(at + 1, end, ")");
   if (close == end)
     return false;
@@ -202,7 +202,7 @@ static bool calls_fit(enum catalog_changed what, const struct catalog_signature 
 
 enum catalog_breaks catalog_signature_breaks(enum catalog_changed what, const struct catalog_signature *before,
                                              const struct catalog_signature *after) {
-  if (!calls_fit(what, before, after))
+  if (!same(before->name, after->name) || !calls_fit(what, before, after))
     return CATALOG_BREAKS_CALLS;
   bool link = before->count != after->count, defaults = false;
   for (unsigned i = 0; i < before->count && i < after->count; i++) {

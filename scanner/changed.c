@@ -179,6 +179,11 @@ char *changed_judge(const struct changed *changed, const struct catalog_call *ca
   const struct catalog_change *newest = changed->count ? changed->list[changed->count - 1] : NULL, *broke = NULL;
   if (!newest || !catalog_signature_read(newest->what, newest->after, &after))
     return NULL;
+  if (newest->what == CATALOG_CHANGED_CXX &&
+      (after.name.length != strlen(newest->name) || memcmp(after.name.text, newest->name, after.name.length) != 0)) {
+    *level = LEVEL_ERROR;
+    return changed_message(newest, "", "");
+  }
   if (!catalog_call_fits(&after, call, why, sizeof why)) {
     char other[300];
     for (unsigned i = changed->count; i-- > 0 && !broke;)

@@ -31,9 +31,9 @@ static uint32_t closing(const struct cxx_tokens *tokens, uint32_t open, unsigned
   return tokens->count;
 }
 
-/* The text of the tokens with single spaces, torch::Tensor as at::Tensor. */
-static char *parameters_text(const struct cxx_tokens *tokens, uint32_t open, uint32_t close) {
-  char *text = scan_format("void f(");
+/* "void NAME(...)": the text of the tokens as parameters, with single spaces, torch::Tensor as at::Tensor. */
+static char *declaration_text(const struct cxx_tokens *tokens, const char *name, uint32_t open, uint32_t close) {
+  char *text = scan_format("void %s(", name);
   for (uint32_t i = open + 1; i < close; i++) {
     const struct cxx_token *token = &tokens->list[i];
     bool torch = cxx_token_is(tokens, token, "torch") || cxx_token_is(tokens, token, "at");
@@ -100,7 +100,7 @@ static void look_for(const struct scan *scan, const struct source_file *file, co
       uint32_t close = closing(tokens, i + 1, &commas);
       if (member || elsewhere || close == tokens->count)
         continue;
-      char *arguments = parameters_text(tokens, i + 1, close);
+      char *arguments = declaration_text(tokens, changed->list[0]->name, i + 1, close);
       bool known;
       const struct catalog_change *older = older_form(changed, arguments, &known);
       bool declaration = known || declares(before);

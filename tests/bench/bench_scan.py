@@ -65,7 +65,7 @@ def make_tree(folder):
 
 def names():
     """What the scanner's prefilter looks for: the catalog's Python, operator, C++ and template names, and the package."""
-    text = (ROOT / "catalog" / "removals.yaml").read_text()
+    text = (ROOT / "catalog" / "removals.yaml").read_text().split("\nchanges:\n")[0]
     found = set(re.findall(r"^  - id: (\w+)$|name: (\w+)|^    op_name: (\w+)$|mangled: (\w+)$|^  package: (\w+)$", text, re.M))
     words = {word for match in found for word in match if word}
     for line in re.findall(r"templates: \[(.*)\]", text):
