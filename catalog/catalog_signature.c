@@ -120,16 +120,24 @@ static bool same(struct catalog_slice a, struct catalog_slice b) {
   return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-/* The type without alias marks, "Tensor(a!)" and "Tensor!", and without spaces. */
+/* The type without alias marks, "Tensor(a!)" and "Tensor!", and without spaces; "const T&" is "T const&", and the const
+ * of a value, which no caller sees, is left out. */
 static void plain(struct catalog_slice type, char *text, size_t size) {
   size_t used = 0;
-  for (unsigned i = 0; i < type.length && used + 1 < size; i++) {
+  bool constant = type.length > 6 && memcmp(type.text, "const ", 6) == 0;
+  for (unsigned i = constant ? 6 : 0; i < type.length && used + 7 < size; i++) {
     const char *at = type.text + i;
     bool mark = *at == '(' && i + 2 < type.length && isalpha((unsigned char)at[1]) && !isalnum((unsigned char)at[2]);
     while (mark && i < type.length && type.text[i] != ')')
       i++;
     if (!mark && *at != '!' && *at != ' ')
       text[used++] = *at;
+  }
+  if (constant && used && (text[used - 1] == '&' || text[used - 1] == '*')) {
+    char last = text[used - 1];
+    memcpy(text + used - 1, "const", 5);
+    text[used + 4] = last;
+    used += 5;
   }
   text[used] = '\0';
 }
@@ -143,8 +151,6 @@ static bool same_type(struct catalog_slice a, struct catalog_slice b) {
 
 /* The type itself: at::Tensor of "const at::Tensor&", which a call does not tell apart. */
 static void bare(struct catalog_slice type, char *text, size_t size) {
-  if (type.length > 6 && memcmp(type.text, "const ", 6) == 0)
-    type = (struct catalog_slice){type.text + 6, type.length - 6};
   plain(type, text, size);
   size_t length = strlen(text);
   if (length && text[length - 1] == '&')

@@ -11,11 +11,14 @@ static bool punct(const struct cxx_token *token, unsigned code) {
   return token->kind == CXX_PUNCT && token->code == code;
 }
 
+/* A call with more tokens is not looked at, so that a broken file costs no more than others. */
+#define TOKENS_MOST 2000
+
 /* The bracket that closes the one at `open`, or the count of tokens; how many commas stand between on the top level. */
 static uint32_t closing(const struct cxx_tokens *tokens, uint32_t open, unsigned *commas) {
   int depth = 0, angles = 0;
   *commas = 0;
-  for (uint32_t i = open; i < tokens->count; i++) {
+  for (uint32_t i = open; i < tokens->count && i - open < TOKENS_MOST; i++) {
     const struct cxx_token *token = &tokens->list[i];
     if (punct(token, '(') || punct(token, '[') || punct(token, '{'))
       depth++;
