@@ -254,13 +254,16 @@ enum catalog_breaks catalog_signature_breaks(enum catalog_changed what, const st
 /* A call as its text shows it. */
 struct catalog_call {
   unsigned positional;
+  const struct catalog_slice *words; /* of each the name that it is, empty when it is something else; NULL: not known */
+  bool more;                         /* **kwargs may add keywords */
   const struct catalog_slice *keywords;
   unsigned keywords_count;
 };
 /* Why the call does not fit the signature: one clause in `why`, "" when it fits. Returns true when it fits. */
 bool catalog_call_fits(const struct catalog_signature *signature, const struct catalog_call *call, char *why,
                        size_t why_size);
-/* Do the arguments of a call that fits both mean the same in both? Else one clause in `why`. */
+/* Do the arguments of a call that fits both mean the same in both, or are their words those of the new form? Else one
+ * clause in `why`. */
 bool catalog_call_same(const struct catalog_signature *before, const struct catalog_signature *after,
                        const struct catalog_call *call, char *why, size_t why_size);
 

@@ -247,7 +247,7 @@ bool catalog_call_fits(const struct catalog_signature *signature, const struct c
   }
   for (unsigned i = call->positional; i < signature->count; i++) {
     const struct catalog_parameter *parameter = &signature->parameters[i];
-    bool given = parameter->value.length > 0;
+    bool given = parameter->value.length > 0 || call->more;
     for (unsigned k = 0; k < call->keywords_count && !given; k++)
       given = same(call->keywords[k], parameter->name);
     if (!given) {
@@ -261,6 +261,9 @@ bool catalog_call_fits(const struct catalog_signature *signature, const struct c
 bool catalog_call_same(const struct catalog_signature *before, const struct catalog_signature *after,
                        const struct catalog_call *call, char *why, size_t why_size) {
   *why = '\0';
+  for (unsigned i = 0; i < call->positional && call->words; i++)
+    if (!same_place(before, after, i) && same(call->words[i], after->parameters[i].name))
+      return true;
   for (unsigned i = 0; i < call->positional; i++)
     if (!same_place(before, after, i)) {
       struct catalog_slice a = before->parameters[i].name, b = after->parameters[i].name;

@@ -148,6 +148,33 @@ static bool given(const struct catalog_signature *signature, const struct catalo
   return false;
 }
 
+static bool has(const struct catalog_signature *signature, struct catalog_slice name) {
+  for (unsigned i = 0; i < signature->count; i++)
+    if (signature->parameters[i].name.length == name.length &&
+        memcmp(signature->parameters[i].name.text, name.text, name.length) == 0)
+      return true;
+  return false;
+}
+
+/* May a call break whose keywords are not all known: one that is gone may be among them, or a new one may be missing?
+ */
+static bool may_break(const struct catalog_signature *before, const struct catalog_signature *newest,
+                      const struct catalog_call *call) {
+  for (unsigned i = call->positional; i < before->count; i++)
+    if (!has(newest, before->parameters[i].name))
+      return true;
+  for (unsigned i = call->positional; i < newest->count; i++) {
+    const struct catalog_parameter *parameter = &newest->parameters[i];
+    bool named = false;
+    for (unsigned k = 0; k < call->keywords_count; k++)
+      named = named || (call->keywords[k].length == parameter->name.length &&
+                        memcmp(call->keywords[k].text, parameter->name.text, parameter->name.length) == 0);
+    if (!parameter->value.length && !named && !has(before, parameter->name))
+      return true;
+  }
+  return false;
+}
+
 static bool breaks_calls(const struct catalog_change *change) {
   return change->breaks == CATALOG_BREAKS_CALLS || change->breaks == CATALOG_BREAKS_RESULT ||
          change->breaks == CATALOG_BREAKS_SILENT;
@@ -167,24 +194,25 @@ static bool differs(const struct catalog_change *change, const struct catalog_si
 }
 
 char *changed_judge(const struct changed *changed, const struct catalog_call *call, enum level *level) {
-  struct catalog_signature before, after;
+  static const char untold[] = "the arguments of this call cannot be told";
+  struct catalog_signature before, after, now;
   char why[300];
   *level = LEVEL_WARNING;
   if (!call) {
     for (unsigned i = changed->count; i-- > 0;)
       if (breaks_calls(changed->list[i]))
-        return changed_message(changed->list[i], "the arguments of this call cannot be told", "");
+        return changed_message(changed->list[i], untold, "");
     return NULL;
   }
   const struct catalog_change *newest = changed->count ? changed->list[changed->count - 1] : NULL, *broke = NULL;
-  if (!newest || !catalog_signature_read(newest->what, newest->after, &after))
+  if (!newest || !catalog_signature_read(newest->what, newest->after, &now))
     return NULL;
   if (newest->what == CATALOG_CHANGED_CXX &&
-      (after.name.length != strlen(newest->name) || memcmp(after.name.text, newest->name, after.name.length) != 0)) {
+      (now.name.length != strlen(newest->name) || memcmp(now.name.text, newest->name, now.name.length) != 0)) {
     *level = LEVEL_ERROR;
     return changed_message(newest, "", "");
   }
-  if (!catalog_call_fits(&after, call, why, sizeof why)) {
+  if (!catalog_call_fits(&now, call, why, sizeof why)) {
     char other[300];
     for (unsigned i = changed->count; i-- > 0 && !broke;)
       if (catalog_signature_read(newest->what, changed->list[i]->before, &before) &&
@@ -200,6 +228,8 @@ char *changed_judge(const struct changed *changed, const struct catalog_call *ca
         !catalog_signature_read(change->what, change->after, &after) ||
         !catalog_call_fits(&before, call, other, sizeof other))
       return NULL; /* written for the new form */
+    if (call->more && may_break(&before, &now, call))
+      return changed_message(change, untold, "");
     if (differs(change, &before, &after, call, why, sizeof why))
       return changed_message(change, "", why);
   }

@@ -4,27 +4,45 @@
 
 #include <stdlib.h>
 
-#define KEYWORDS_MOST 64
+#define ARGUMENTS_MOST 100
 
-/* The arguments of a call; false: a star or two stars hide some. */
-static bool read_call(const struct py_tree *tree, py_id node, struct catalog_slice *keywords,
-                      struct catalog_call *call) {
+/* A call with the texts that it refers to. */
+struct arguments {
+  struct catalog_call call;
+  struct catalog_slice words[ARGUMENTS_MOST], keywords[ARGUMENTS_MOST];
+};
+
+static struct catalog_slice text_of(const struct py_tree *tree, py_id node) {
+  return (struct catalog_slice){(const char *)tree->bytes + tree->nodes[node].start,
+                                tree->nodes[node].end - tree->nodes[node].start};
+}
+
+/* The name that the argument is: `x`, `self.x`; else empty. */
+static struct catalog_slice word_of(const struct py_tree *tree, py_id argument) {
+  py_id word = py_kind(tree, argument) == PY_ATTRIBUTE ? py_field(tree, argument, PY_FIELD_ATTRIBUTE) : argument;
+  return word && py_kind(tree, word) == PY_IDENTIFIER ? text_of(tree, word) : (struct catalog_slice){"", 0};
+}
+
+/* The arguments of a call; false: a star hides how many there are. */
+static bool read_call(const struct py_tree *tree, py_id node, struct arguments *arguments) {
   py_id list = py_field(tree, node, PY_FIELD_ARGUMENTS);
-  *call = (struct catalog_call){.keywords = keywords};
+  struct catalog_call *call = &arguments->call;
+  *call = (struct catalog_call){.words = arguments->words, .keywords = arguments->keywords};
   if (list && py_kind(tree, list) != PY_ARGUMENT_LIST) { /* f(x for x in y) */
-    call->positional = 1;
+    arguments->words[call->positional++] = (struct catalog_slice){"", 0};
     return true;
   }
   for (py_id argument = list ? py_first_named(tree, list) : 0; argument; argument = py_next_named(tree, argument)) {
     enum py_kind kind = py_kind(tree, argument);
-    if (kind == PY_LIST_SPLAT || kind == PY_DICTIONARY_SPLAT || call->keywords_count == KEYWORDS_MOST)
+    if (kind == PY_LIST_SPLAT || call->keywords_count == ARGUMENTS_MOST || call->positional == ARGUMENTS_MOST)
       return false;
     py_id name = kind == PY_KEYWORD_ARGUMENT ? py_field(tree, argument, PY_FIELD_NAME) : 0;
-    if (name)
-      keywords[call->keywords_count++] = (struct catalog_slice){(const char *)tree->bytes + tree->nodes[name].start,
-                                                                tree->nodes[name].end - tree->nodes[name].start};
+    if (kind == PY_DICTIONARY_SPLAT)
+      call->more = true;
+    else if (name)
+      arguments->keywords[call->keywords_count++] = text_of(tree, name);
     else
-      call->positional++;
+      arguments->words[call->positional++] = word_of(tree, argument);
   }
   return true;
 }
@@ -61,10 +79,9 @@ static void look_at_call(struct py_unit *unit, py_id node) {
   if (!changed.count ||
       (operator? rules_operator_removed(unit->scan, name) : rules_python_removed(unit->scan, module, name)))
     return;
-  struct catalog_slice keywords[KEYWORDS_MOST];
-  struct catalog_call call;
+  struct arguments arguments;
   enum level level;
-  char *message = changed_judge(&changed, read_call(tree, node, keywords, &call) ? &call : NULL, &level);
+  char *message = changed_judge(&changed, read_call(tree, node, &arguments) ? &arguments.call : NULL, &level);
   if (message)
     py_find(unit, tree->nodes[word].start, changed_symbol(unit->scan, changed.list[0]), VERDICT_REPORT, EVIDENCE_AST,
             level, arena_copy(&unit->arena, message, strlen(message)));

@@ -211,9 +211,9 @@ static void what_is_no_signature(void) {
   }
 }
 
-/* "3 x y": three arguments by position, x and y by name. */
+/* "3+": ** behind three arguments. "3 x y": three arguments by position, x and y by name. */
 static void read_call(const char *text, struct catalog_call *call, struct catalog_slice *keywords) {
-  *call = (struct catalog_call){.positional = (unsigned)(*text - '0'), .keywords = keywords};
+  *call = (struct catalog_call){.positional = (unsigned)(*text - '0'), .keywords = keywords, .more = text[1] == '+'};
   for (const char *at = strchr(text, ' '); at; at = strchr(at, ' ')) {
     at++;
     keywords[call->keywords_count++] = (struct catalog_slice){at, (unsigned)strcspn(at, " ")};
@@ -233,6 +233,8 @@ static void what_fits(void) {
       {"(a, b, c=1)", "2 b", "b is given by position already"},
       {"(a, b, c=1)", "1 c", "b is missing"},
       {"(a, *, c)", "1", "c is missing"},
+      {"(a, b, c)", "1+", ""},
+      {"(a, b, c)", "1+ d", "there is no argument d"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct catalog_signature signature;
@@ -268,10 +270,29 @@ static void what_means_the_same(void) {
   }
 }
 
+/* The words of a call's arguments: of the new form, of the old one, of neither. */
+static void what_words_say(void) {
+  static const struct {
+    const char *words[3];
+    bool same;
+  } cases[] = {{{"a", "c", "True"}, true}, {{"a", "b", "c"}, false}, {{"x", "", ""}, false}, {{"a", "", "d"}, true}};
+  struct catalog_signature before, after;
+  CU_ASSERT_TRUE_FATAL(catalog_signature_read(PY, "(a, b, c)", &before));
+  CU_ASSERT_TRUE_FATAL(catalog_signature_read(PY, "(a, c, d=1)", &after));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct catalog_slice words[3];
+    char why[200];
+    for (unsigned k = 0; k < 3; k++)
+      words[k] = (struct catalog_slice){cases[i].words[k], (unsigned)strlen(cases[i].words[k])};
+    const struct catalog_call call = {.positional = 3, .words = words};
+    CU_ASSERT_EQUAL(catalog_call_same(&before, &after, &call, why, sizeof why), cases[i].same);
+  }
+}
+
 static const struct unit_test tests[] = {
     {"census_is_there", census_is_there},           {"others_are_there", others_are_there},
     {"builtin_is_the_file", builtin_is_the_file},   {"what_breaks", what_breaks},
     {"what_is_no_signature", what_is_no_signature}, {"what_fits", what_fits},
-    {"what_means_the_same", what_means_the_same},
+    {"what_means_the_same", what_means_the_same},   {"what_words_say", what_words_say},
 };
 UNIT_MAIN("catalog.changes", tests)
