@@ -297,7 +297,8 @@ struct catalog *catalog_load(const char *path, char *message, size_t message_siz
     catalog_free(catalog);
     catalog = NULL;
   } else { /* catalog_find wants them sorted; the linter looks at the order in the file */
-    qsort((void *)catalog->symbols, catalog->symbols_count, sizeof catalog->symbols[0], by_id);
+    if (catalog->symbols_count)
+      qsort((void *)catalog->symbols, catalog->symbols_count, sizeof catalog->symbols[0], by_id);
     if (catalog->changes_count)
       qsort((void *)catalog->changes, catalog->changes_count, sizeof catalog->changes[0], by_change_id);
   }
