@@ -262,7 +262,7 @@ bool catalog_call_same(const struct catalog_signature *before, const struct cata
                        const struct catalog_call *call, char *why, size_t why_size) {
   *why = '\0';
   for (unsigned i = 0; i < call->positional && call->words; i++)
-    if (!same_place(before, after, i) && same(call->words[i], after->parameters[i].name))
+    if (call->words[i].length && !same_place(before, after, i) && same(call->words[i], after->parameters[i].name))
       return true;
   for (unsigned i = 0; i < call->positional; i++)
     if (!same_place(before, after, i)) {
