@@ -76,14 +76,14 @@ def seeds(build):
     tool(build, "scan", "--write-baseline", accepted, "--kernel", "0.4.6", "--to", "jit", "text")
     # A catalog is long; libFuzzer gets its parts as well.
     catalog = (ROOT / "catalog" / "removals.yaml").read_text()
-    rows, changes = catalog.split("changes:\n", 1)
+    rows, changes = catalog.split("\nchanges:\n", 1)
     head, *symbols = re.split(r"(?m)^(?=  - id:)", rows)
     change = re.split(r"(?m)^(?=  - id:)", changes)[1]
     return {
         "elf": [elf_files.Elf().bytes, elf_files.Elf(big=True, machine=22, needed=("libx.so.1",)).bytes, elf_files.compiled(elf_files.USER, name="x.o")],
         "archive": archives(),
         "python": of(".py", ".pyi"), "notebook": of(".ipynb"), "cxx": of(".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".mu"),
-        "text": texts, "catalog": [(head + symbols[i]).encode() for i in (0, 5, -1)] + [(head + symbols[0] + "changes:\n" + change).encode()], "settings": [s.encode() for s in SETTINGS],
+        "text": texts, "catalog": [(head + symbols[i]).encode() for i in (0, 5, -1)] + [(head + symbols[0] + "\nchanges:\n" + change).encode()], "settings": [s.encode() for s in SETTINGS],
         "compile_database": [json.dumps(d).encode() for d in DATABASES], "baseline": [accepted.read_bytes()],
         "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
                   for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
