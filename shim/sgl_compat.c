@@ -17,6 +17,7 @@ static const struct command {
 } commands[] = {
     {"policy show", "the stage of each deleted name, and where it was set", tool_policy_show_help, tool_policy_show},
     {"policy check", "look for faults in policy files, for CI", tool_policy_check_help, tool_policy_check},
+    {"gate", "may a name go to its next stage? For CI, with reasons", tool_gate_help, tool_gate},
     {"replay", "make the comparisons again that a shadow run has saved", tool_replay_help, tool_replay},
     {"report", "who still uses what, from the statistics of many processes", tool_report_help, tool_report},
 };
@@ -41,7 +42,8 @@ static void print_help(void) {
         "examples:\n"
         "  sgl-compat policy show --effective\n"
         "  sgl-compat policy check sgl-kernel-policy\n"
-        "  sgl-compat report /var/log/sgl/*.jsonl\n",
+        "  sgl-compat report /var/log/sgl/*.jsonl\n"
+        "  sgl-compat gate --policy sgl-kernel-policy --stats /var/log/sgl\n",
         stdout);
 }
 

@@ -3,6 +3,7 @@
  *   sgl_compat.c               main, the table of commands, what all commands print alike
  *   sgl_compat_policy_show.c   policy show
  *   sgl_compat_policy_check.c  policy check
+ *   sgl_compat_gate.c          gate
  *   sgl_compat_replay.c        replay
  *   sgl_compat_report.c        report, and what its page says too
  *   sgl_compat_report_html.c   report --html
@@ -80,10 +81,12 @@ bool tool_report_page(const json_t *tree, const char *path);
 
 int tool_policy_show(int argc, char **argv);
 int tool_policy_check(int argc, char **argv);
+int tool_gate(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_report(int argc, char **argv);
 
 /* Each file has the help text of its commands. */
-extern const char tool_policy_show_help[], tool_policy_check_help[], tool_replay_help[], tool_report_help[];
+extern const char tool_policy_show_help[], tool_policy_check_help[], tool_gate_help[], tool_replay_help[],
+    tool_report_help[];
 
 #endif
