@@ -56,6 +56,7 @@ static const char warm_help[] =
     "\n" SPEC_HELP "\n"
     "options:\n" WORK_OPTIONS
     "  --stats FILE          the kernels that a program has used: a file of SGL_KERNEL_COMPAT_STATS=DIR\n"
+    "  --sarif FILE          of the --model's kernels those that sgl-migrate scan --format sarif has found uses of\n"
     "  --device N            for this GPU only (default: all)\n" TARGET_HELP HELP_OPTION "\n"
     "One line a kernel and target on standard output: cached, prebuilt, compiled in N ms, or failed and why.\n"
     "\n" EXIT_STATUS "\n"
@@ -245,6 +246,7 @@ static int finish(int status) {
 enum {
   OPTION_MODEL = 256,
   OPTION_STATS,
+  OPTION_SARIF,
   OPTION_TARGET,
   OPTION_DEVICE,
   OPTION_FORMAT,
@@ -259,6 +261,7 @@ static const struct option long_options[] = {
     {"model", required_argument, NULL, OPTION_MODEL},
     {"file", required_argument, NULL, 'f'},
     {"stats", required_argument, NULL, OPTION_STATS},
+    {"sarif", required_argument, NULL, OPTION_SARIF},
     {"target", required_argument, NULL, OPTION_TARGET},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"output", required_argument, NULL, 'o'},
@@ -278,7 +281,7 @@ static const struct command {
   int options[8]; /* that it takes, beside --help */
   bool specs;
 } commands[] = {
-    {"warm", warm_help, tool_warm, {OPTION_MODEL, 'f', OPTION_STATS, OPTION_TARGET, OPTION_DEVICE}, true},
+    {"warm", warm_help, tool_warm, {OPTION_MODEL, 'f', OPTION_STATS, OPTION_SARIF, OPTION_TARGET, OPTION_DEVICE}, true},
     {"pack", pack_help, tool_pack, {OPTION_MODEL, 'f', OPTION_TARGET, 'o'}, true},
     {"list", list_help, tool_list, {OPTION_FORMAT}, false},
     {"verify", verify_help, tool_verify, {0}, false},
@@ -356,6 +359,9 @@ static void take_option(const struct command *command, int option, struct tool_o
     break;
   case OPTION_STATS:
     add(&options->statistics, optarg);
+    break;
+  case OPTION_SARIF:
+    add(&options->findings, optarg);
     break;
   case OPTION_TARGET:
     for (char *rest = optarg, *target; (target = strsep(&rest, ",")) != NULL;)

@@ -1,7 +1,7 @@
 /* The sgl-jit command: what its files share. Not part of the library.
  *
  *   sgl_jit.c          main, the help texts, the command line, what all commands print alike
- *   sgl_jit_work.c     which kernels for which targets: SPEC, --model, --file, --stats, --target
+ *   sgl_jit_work.c     which kernels for which targets: SPEC, --model, --file, --stats, --sarif, --target
  *   sgl_jit_warm.c     warm, pack
  *   sgl_jit_entry.c    the files of a cache folder: what each is, and what is wrong with it
  *   sgl_jit_folders.c  list, verify, prune
@@ -28,7 +28,7 @@ struct tool_strings {
 /* The command line of every command. */
 struct tool_options {
   const char *command;
-  struct tool_strings specs, models, files, statistics, targets;
+  struct tool_strings specs, models, files, statistics, findings, targets;
   const char *output;
   int device; /* -1: all */
   enum tool_format format;
@@ -64,7 +64,7 @@ struct tool_work {
   sgl_jit_kernel_spec *specs; /* each once */
   size_t count;
 };
-/* What SPEC, --model, --file and --stats name; wrong ones end the command. */
+/* What SPEC, --model, --file, --stats and --sarif name; wrong ones end the command. */
 struct tool_work tool_work(const struct tool_options *options);
 /* Ends the command unless every --target is a name that a device looks for. */
 void tool_check_targets(const struct tool_options *options);

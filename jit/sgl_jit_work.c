@@ -1,4 +1,4 @@
-/* Which kernels, and for which targets: SPEC, --model, --file, --stats, --target. */
+/* Which kernels, and for which targets: SPEC, --model, --file, --stats, --sarif, --target. */
 #include "sgl_jit_tool.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -28,12 +28,38 @@ static void add(struct tool_work *work, const sgl_jit_kernel_spec *spec) {
   work->specs[work->count++] = *spec;
 }
 
-static void add_model(struct tool_work *work, const char *name) {
+/* Which operators code uses: all, or those that scans have found. */
+struct used {
+  bool router, fused_a;
+};
+
+static void add_findings(struct used *used, const char *path) {
+  json_error_t error;
+  json_t *sarif = json_load_file(path, 0, &error);
+  const json_t *runs = json_object_get(sarif, "runs"), *run, *result;
+  size_t i, k;
+  if (!sarif)
+    tool_usage("--sarif %s: %s", path, error.text);
+  if (!json_is_array(runs))
+    tool_usage("--sarif %s: no SARIF: it has no runs", path);
+  json_array_foreach(runs, i, run) {
+    json_array_foreach(json_object_get(run, "results"), k, result) {
+      const char *rule = json_string_value(json_object_get(result, "ruleId"));
+      used->router |= rule && strcmp(rule, jit_op_name(JIT_ROUTER)) == 0;
+      used->fused_a |= rule && strcmp(rule, jit_op_name(JIT_FUSED_A)) == 0;
+    }
+  }
+  json_decref(sarif);
+}
+
+static void add_model(struct tool_work *work, const char *name, struct used used) {
   for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
     if (strcmp(models[i].name, name) == 0) {
       const struct model *m = &models[i];
-      add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_ROUTER_GEMM, m->experts, m->hidden, SGL_JIT_DTYPE_FLOAT32});
-      add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_FUSED_A_GEMM, m->latent, m->hidden, SGL_JIT_DTYPE_BFLOAT16});
+      if (used.router)
+        add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_ROUTER_GEMM, m->experts, m->hidden, SGL_JIT_DTYPE_FLOAT32});
+      if (used.fused_a)
+        add(work, &(sgl_jit_kernel_spec){SGL_JIT_OP_DSV3_FUSED_A_GEMM, m->latent, m->hidden, SGL_JIT_DTYPE_BFLOAT16});
       return;
     }
   tool_usage("--model '%s': deepseek-v3 or kimi-k2 is needed; name the kernels of another model one by one", name);
@@ -103,8 +129,14 @@ static void add_file(struct tool_work *work, const char *option, const char *pat
 struct tool_work tool_work(const struct tool_options *options) {
   struct tool_work work = {NULL, 0};
   char why[256];
+  bool all = options->findings.count == 0;
+  struct used used = {all, all};
+  for (size_t i = 0; i < options->findings.count; i++)
+    add_findings(&used, options->findings.list[i]);
+  if (!all && options->models.count == 0)
+    tool_usage("--sarif tells which operators are used; --model is needed too, for their sizes");
   for (size_t i = 0; i < options->models.count; i++)
-    add_model(&work, options->models.list[i]);
+    add_model(&work, options->models.list[i], used);
   for (size_t i = 0; i < options->files.count; i++)
     add_file(&work, "--file", options->files.list[i], add_line);
   for (size_t i = 0; i < options->statistics.count; i++)
@@ -115,7 +147,7 @@ struct tool_work tool_work(const struct tool_options *options) {
       tool_usage("%s", why);
     add(&work, &spec);
   }
-  if (work.count == 0 && options->files.count + options->statistics.count == 0)
+  if (work.count == 0 && options->files.count + options->statistics.count + options->findings.count == 0)
     tool_usage("%s needs a SPEC, --model%s or --file; see sgl-jit %s --help", options->command,
                strcmp(options->command, "warm") == 0 ? ", --stats" : "", options->command);
   return work;

@@ -390,6 +390,31 @@ def test_specs_from_files():
         p.usage("pack", "--target", "sm_90a", "-o", "x", "-f", "-", input=b"", says="no kernel is named: nothing to pack")
 
 
+def test_specs_from_findings():
+    def sarif(*rules):
+        return json.dumps({"version": "2.1.0", "runs": [{"results": [{"ruleId": rule} for rule in rules]}]})
+
+    router, fused = "dsv3_router_gemm:256x7168:float32", "dsv3_fused_a_gemm:2112x7168:bfloat16"
+    with Place().fake_nvrtc().gpus() as p:
+        (p.path / "router").write_text(sarif("awq_dequantize", "dsv3_router_gemm", "dsv3_router_gemm"))
+        (p.path / "fused").write_text(sarif("dsv3_fused_a_gemm"))
+        (p.path / "none").write_text(sarif("awq_dequantize"))
+        warmed = lambda *options: [line.split()[0] for line in p.run("warm", "--model", "deepseek-v3", *options).out.splitlines()]
+        equal(warmed("--sarif", "router"), [router])
+        equal(warmed("--sarif", "fused"), [fused])
+        equal(warmed("--sarif", "router", "--sarif", "fused"), [router, fused])
+        equal(warmed("--sarif", "none"), [])
+        equal(warmed(), [router, fused])
+    with Place() as p:
+        (p.path / "router").write_text(sarif("dsv3_router_gemm"))
+        (p.path / "other").write_text("{}")
+        (p.path / "text").write_text("no JSON")
+        p.usage("warm", "--sarif", "router", says="--model is needed too")
+        p.usage("warm", "--model", "deepseek-v3", "--sarif", "other", says="--sarif other: no SARIF: it has no runs")
+        p.usage("warm", "--model", "deepseek-v3", "--sarif", "text", says="--sarif text: ")
+        p.usage("warm", "--model", "deepseek-v3", "--sarif", "missing", says="--sarif missing: ")
+
+
 def test_specs_from_statistics():
     header = json.dumps({"schema": "sgl-kernel-compat-usage/1", "host": "node1"}) + "\n"
     use = json.dumps({"symbol": "dsv3_router_gemm", "face": "cxx", "calls": {"warn": 3}, "first": 1764547200}) + "\n"
