@@ -20,14 +20,17 @@ static bool is_foreign(const char *path) {
   return foreign;
 }
 
+struct reason {
+  char text[512]; /* as messages are */
+};
+
 static void *open_file(void *user, const char *path, bool loaded, const char **problem) {
-  static _Thread_local char foreign[512]; /* as messages are */
-  (void)user;
+  struct reason *foreign = user;
   void *library = dlopen(path, RTLD_NOW | (loaded ? RTLD_NOLOAD : 0));
   const char *reason = library ? NULL : dlerror();
   if (reason && !loaded && is_foreign(path)) {
-    snprintf(foreign, sizeof foreign, "%.440s: made for another kind of processor", path);
-    reason = foreign;
+    snprintf(foreign->text, sizeof foreign->text, "%.440s: made for another kind of processor", path);
+    reason = foreign->text;
   }
   *problem = loaded ? NULL : reason; /* of what is not loaded it is none */
   return library;
@@ -57,6 +60,7 @@ static bool loaded_runtime(void *user, char *path, size_t size) {
 
 sgl_jit_status jit_library_open(const struct jit_library_name *name, int driver_version, void **library,
                                 jit_search_watch *watch, void *user, struct jit_message m) {
-  static const struct jit_library_opener opener = {open_file, loaded_runtime, NULL};
+  struct reason foreign;
+  const struct jit_library_opener opener = {open_file, loaded_runtime, &foreign};
   return jit_library_search(name, driver_version, &opener, library, watch, user, m);
 }
