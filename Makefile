@@ -16,6 +16,7 @@
 #   make gpu-check    the CUDA tests, where a GPU is
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
+#   make names        the pages of docs/names from the catalog; after a change of catalog/removals.yaml
 #   make wheel        the Python package, build/wheel/sgl_kernel_compat-*.whl
 #   make install      PREFIX=/usr/local DESTDIR=      libraries, commands, headers, pkg-config and CMake files
 #   make deps         install what is missing; all of the above do it themselves
@@ -110,7 +111,7 @@ CUNIT_LIBS := -l:libcunit.a
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
-CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c)
+CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c catalog/catalog_docs.c)
 CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
 JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
@@ -175,6 +176,12 @@ $(B)/gen/stamp: catalog/removals.yaml catalog/prelude.h.in $(B)/bin/sgl-catalog
 	$(call Q,GEN)$(B)/bin/sgl-catalog generate catalog/removals.yaml $(B)/gen
 	@touch $@
 $(GENERATED): $(B)/gen/stamp ;
+
+# The pages of docs/names, which are committed: tests/catalog/test_docs.py compares. Pages of names that are gone go.
+.PHONY: names
+names: $(B)/bin/sgl-catalog
+	@mkdir -p docs/names && rm -f docs/names/*.md
+	$(B)/bin/sgl-catalog docs catalog/removals.yaml docs/names
 
 # --- libraries --------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum catalog_status {
   CATALOG_REMOVED,           /* the name left */
@@ -172,9 +173,15 @@ struct catalog_change {
   unsigned provenance_count;
 };
 
-/* An sglang release and the kernel release that its own requirements name with ==. */
+/* An sglang release and the releases that its own requirements name with ==. */
 struct catalog_sglang_pin {
   const char *release, *kernel;
+  const char *torch, *flashinfer; /* "" when not known */
+};
+
+/* From release `from` of the library on, its wheels are built for this torch. */
+struct catalog_torch_build {
+  const char *from, *torch;
 };
 
 struct catalog_library {
@@ -189,6 +196,8 @@ struct catalog_library {
   unsigned sglang_releases_count;
   const struct catalog_sglang_pin *sglang_pins; /* oldest first; not every release has one */
   unsigned sglang_pins_count;
+  const struct catalog_torch_build *torch_builds; /* oldest first */
+  unsigned torch_builds_count;
 };
 
 struct catalog {
@@ -269,5 +278,14 @@ bool catalog_call_same(const struct catalog_signature *before, const struct cata
 
 /* This project's own kernel, or NULL. */
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol);
+
+/* catalog_words.c: layers and platforms for people: "Python export", "CUDA". */
+const char *catalog_layer_title(enum catalog_layer layer);
+const char *catalog_platform_title(enum catalog_platform platform);
+
+/* catalog_page.c: all that the catalog says of a name, below its title, in Markdown or for a terminal. `compat`: it is
+ * a name of this project's own catalog, so tell also what the shim and the Python package do with it. */
+void catalog_page(FILE *out, const struct catalog *catalog, const struct catalog_symbol *symbol, bool markdown,
+                  bool compat);
 
 #endif

@@ -222,6 +222,18 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
       fputs("    {", out);
       field(out, "release", library->sglang_pins[i].release);
       field(out, "kernel", library->sglang_pins[i].kernel);
+      field(out, "torch", library->sglang_pins[i].torch);
+      field(out, "flashinfer", library->sglang_pins[i].flashinfer);
+      fputs("},\n", out);
+    }
+    fputs("};\n", out);
+  }
+  if (library->torch_builds_count) {
+    fputs("static const struct catalog_torch_build library0_torch_builds[] = {\n", out);
+    for (unsigned i = 0; i < library->torch_builds_count; i++) {
+      fputs("    {", out);
+      field(out, "from", library->torch_builds[i].from);
+      field(out, "torch", library->torch_builds[i].torch);
       fputs("},\n", out);
     }
     fputs("};\n", out);
@@ -252,6 +264,7 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   array_fields(out, "library", 0, "releases", library->releases_count);
   array_fields(out, "library", 0, "sglang_releases", library->sglang_releases_count);
   array_fields(out, "library", 0, "sglang_pins", library->sglang_pins_count);
+  array_fields(out, "library", 0, "torch_builds", library->torch_builds_count);
   fputs("},\n", out);
   if (catalog->symbols_count)
     fprintf(out, "    .symbols = symbols,\n    .symbols_count = %u,\n", catalog->symbols_count);
@@ -281,22 +294,11 @@ static bool is_tombstone(const struct catalog_symbol *symbol) {
          catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
 }
 
-/* A route whose function takes an old call: what python: true promises, or a function of this project or of another
- * library that has all the old parameters under their names. */
-static bool route_takes_old_calls(const struct catalog_route *route) {
-  if (route->kind == CATALOG_ROUTE_SGLANG || !route->arguments_count)
-    return route->python;
-  for (unsigned i = 0; i < route->arguments_count; i++)
-    if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)
-      return route->python;
-  return true;
-}
-
 /* The catalog's stage. Its tombstones are the names without a kernel here; in Python another function may answer. */
 static const char *builtin_stage(const struct catalog_symbol *symbol) {
   bool routed = false;
   for (unsigned r = 0; r < symbol->routes_count; r++)
-    routed |= route_takes_old_calls(&symbol->routes[r]);
+    routed |= catalog_route_takes_old_calls(&symbol->routes[r]);
   bool in_python = symbol->python_count && catalog_layer_removal(symbol, CATALOG_LAYER_PYTHON);
   return strcmp(symbol->stage, "tombstone") == 0 && routed && in_python ? "warn" : symbol->stage;
 }
@@ -653,7 +655,7 @@ static void python_facts(FILE *out, const struct catalog_symbol *symbol, const s
   char advice[1000];
   python_item(out, "advice", catalog_advice(symbol, advice, sizeof advice));
   const struct catalog_route *best = symbol->routes_count ? &symbol->routes[0] : NULL;
-  bool must_change = best && best->kind != CATALOG_ROUTE_NONE && !route_takes_old_calls(best);
+  bool must_change = best && best->kind != CATALOG_ROUTE_NONE && !catalog_route_takes_old_calls(best);
   python_item(out, "note", must_change ? best->note : "");
   python_item(out, "change", removal->change);
   python_item(out, "last_with", removal->last_with);
@@ -682,7 +684,7 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
     for (unsigned r = 0; r < symbol->routes_count; r++) {
       static const char *const kinds[] = {"jit", "sglang", "library", "none"};
       const struct catalog_route *route = &symbol->routes[r];
-      if (!route_takes_old_calls(route))
+      if (!catalog_route_takes_old_calls(route))
         continue;
       const char *const fields[] = {kinds[route->kind], route->module, route->name, route->from, route->until};
       fputc('(', out);
@@ -749,7 +751,7 @@ static void write_python_stub(FILE *out, const struct catalog *catalog, const ch
     const struct catalog_symbol *symbol = &catalog->symbols[i];
     bool may_be_served = false;
     for (unsigned r = 0; r < symbol->routes_count; r++)
-      may_be_served |= route_takes_old_calls(&symbol->routes[r]);
+      may_be_served |= catalog_route_takes_old_calls(&symbol->routes[r]);
     if (!shim_knows(symbol) || !symbol->python_count || !may_be_served)
       continue;
     fputs("\n@deprecated(", out);

@@ -296,6 +296,25 @@ static void check_sglang_pins(struct lint *lint, yaml_node_t *list) {
             library->sglang_pins[i - 1].release);
     if (kernel_release(lint, pin->kernel) < 0)
       fault(lint, place, "sglang_pins: no release '%s' in library.releases", pin->kernel);
+    if (*pin->torch && !catalog_version_valid(pin->torch))
+      fault(lint, value_of(lint, place, "torch"), "sglang_pins: '%s' is no release number", pin->torch);
+    if (*pin->flashinfer && !catalog_version_valid(pin->flashinfer))
+      fault(lint, value_of(lint, place, "flashinfer"), "sglang_pins: '%s' is no release number", pin->flashinfer);
+  }
+}
+
+static void check_torch_builds(struct lint *lint, yaml_node_t *list) {
+  const struct catalog_library *library = &lint->catalog->library;
+  for (unsigned i = 0; i < library->torch_builds_count; i++) {
+    const struct catalog_torch_build *build = &library->torch_builds[i];
+    yaml_node_t *place = item_of(lint, list, i);
+    if (kernel_release(lint, build->from) < 0)
+      fault(lint, place, "torch_builds: no release '%s' in library.releases", build->from);
+    else if (i && kernel_release(lint, library->torch_builds[i - 1].from) >= kernel_release(lint, build->from))
+      fault(lint, place, "torch_builds: %s must not stand behind %s: oldest first", build->from,
+            library->torch_builds[i - 1].from);
+    if (!catalog_version_valid(build->torch))
+      fault(lint, place, "torch_builds: '%s' is no release number", build->torch);
   }
 }
 
@@ -309,6 +328,7 @@ static void check_library(struct lint *lint) {
   check_release_list(lint, "releases", library->releases, library->releases_count);
   check_release_list(lint, "sglang_releases", library->sglang_releases, library->sglang_releases_count);
   check_sglang_pins(lint, value_of(lint, place, "sglang_pins"));
+  check_torch_builds(lint, value_of(lint, place, "torch_builds"));
 }
 
 /* --- one row --------------------------------------------------------------------------------------------------------

@@ -176,10 +176,20 @@ static const cyaml_schema_value_t change_entry = {
 static const cyaml_schema_field_t sglang_pin_fields[] = {
     TEXT(catalog_sglang_pin, release, REQUIRED),
     TEXT(catalog_sglang_pin, kernel, REQUIRED),
+    TEXT(catalog_sglang_pin, torch, OPTIONAL),
+    TEXT(catalog_sglang_pin, flashinfer, OPTIONAL),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t sglang_pin_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_sglang_pin, sglang_pin_fields)};
+
+static const cyaml_schema_field_t torch_build_fields[] = {
+    TEXT(catalog_torch_build, from, REQUIRED),
+    TEXT(catalog_torch_build, torch, REQUIRED),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t torch_build_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_torch_build, torch_build_fields)};
 
 static const cyaml_schema_field_t library_fields[] = {
     TEXT(catalog_library, package, REQUIRED),
@@ -189,6 +199,7 @@ static const cyaml_schema_field_t library_fields[] = {
     LIST(catalog_library, releases, string_entry, REQUIRED),
     LIST(catalog_library, sglang_releases, string_entry, OPTIONAL),
     LIST(catalog_library, sglang_pins, sglang_pin_entry, OPTIONAL),
+    LIST(catalog_library, torch_builds, torch_build_entry, OPTIONAL),
     CYAML_FIELD_END,
 };
 
@@ -233,6 +244,10 @@ static bool fill_change(struct catalog_change *change) {
 
 static bool fill_catalog(struct catalog *catalog) {
   bool ok = fill(&catalog->library.op_namespace) && fill(&catalog->library.cxx_header);
+  for (unsigned i = 0; ok && i < catalog->library.sglang_pins_count; i++) {
+    struct catalog_sglang_pin *pin = (struct catalog_sglang_pin *)&catalog->library.sglang_pins[i];
+    ok = fill(&pin->torch) && fill(&pin->flashinfer);
+  }
   for (unsigned i = 0; ok && i < catalog->symbols_count; i++)
     ok = fill_symbol((struct catalog_symbol *)&catalog->symbols[i]);
   for (unsigned i = 0; ok && i < catalog->changes_count; i++)

@@ -4,6 +4,8 @@
 
 #include "catalog/catalog.h"
 
+#include <stdio.h>
+
 /* catalog_words.c: the words that removals.yaml, messages and generated text use for the enums. */
 const char *catalog_layer_word(enum catalog_layer layer);
 const char *catalog_platform_word(enum catalog_platform platform);
@@ -14,6 +16,15 @@ const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol 
 const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *symbol);
 /* One sentence of advice: what to use now. Writes "" when the symbol has no route. Returns `text`. */
 char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t size);
+
+/* Does its function take an old call? What python: true promises, or a function of this project or of another library
+ * that has all the old parameters under their names. */
+bool catalog_route_takes_old_calls(const struct catalog_route *route);
+/* What the shim and the Python package do with the name, in one or two sentences. Returns `text`. */
+char *catalog_answer(const struct catalog_symbol *symbol, char *text, size_t size);
+
+/* catalog_page.c: text of the catalog in Markdown, on one line. */
+void catalog_markdown(FILE *out, const char *text);
 
 /* catalog_mangle.c: the Itanium C++ name of the declared function, and how many parameters it has. False after one
  * clause into error when the declaration cannot be read or has a type that the function does not know. */
@@ -30,6 +41,10 @@ void catalog_lint_change(const struct catalog *catalog, unsigned index, catalog_
  * the folder has changed, but for a failing rename. */
 bool catalog_generate(const struct catalog *catalog, const char *prelude, const char *directory, char *message,
                       size_t message_size);
+
+/* catalog_docs.c: writes the pages of docs/names into the existing folder `directory`. False after one line into
+ * message. */
+bool catalog_docs(const struct catalog *catalog, const char *directory, char *message, size_t message_size);
 
 /* catalog_load.c: a whole file, NUL-ended; free() it. NULL with errno set when it cannot be read. */
 char *catalog_read_file(const char *path, size_t *size);

@@ -11,12 +11,16 @@ enum { STATUS_OK = 0, STATUS_FAULTS = 1, STATUS_USAGE = 2 };
 static const char help[] =
     "usage: sgl-catalog lint FILE...\n"
     "       sgl-catalog generate FILE DIR\n"
+    "       sgl-catalog docs FILE DIR\n"
     "\n"
     "lint      prove each catalog; prints one summary line a file\n"
     "generate  lint FILE and write catalog_builtin.c, compat_catalog.py, compat_old.pyi, compat_table.c,\n"
     "          compat_table.h, compat_tombstones.h, compat_exports.map and cxx_prelude.c into the existing folder DIR; "
     "prelude.h.in is\n"
     "          taken from beside FILE; prints nothing\n"
+    "docs      lint FILE and write a page for each name, README.md, answers.md and releases.md into the existing "
+    "folder\n"
+    "          DIR; prints nothing\n"
     "\n"
     "catalog/schema.md describes the format of a catalog. Faults go to standard error as FILE:LINE: what.\n"
     "Exit status: 0 done, 1 a catalog is broken or a file cannot be read or written, 2 wrong command line.\n";
@@ -85,6 +89,18 @@ static int generate(const char *path, const char *directory) {
   return status;
 }
 
+static int docs(const char *path, const char *directory) {
+  struct catalog *catalog = open_catalog(path);
+  if (!catalog)
+    return STATUS_FAULTS;
+  char message[600];
+  bool ok = catalog_docs(catalog, directory, message, sizeof message);
+  if (!ok)
+    fprintf(stderr, "%s\n", message);
+  catalog_free(catalog);
+  return ok ? STATUS_OK : STATUS_FAULTS;
+}
+
 static int usage(const char *what, const char *argument) {
   fprintf(stderr, "sgl-catalog: %s%s%s; try sgl-catalog --help\n", what, argument ? ": " : "",
           argument ? argument : "");
@@ -106,5 +122,7 @@ int main(int argc, char **argv) {
     return argc > 2 ? lint(argv + 2) : usage("lint needs a file", NULL);
   if (strcmp(argv[1], "generate") == 0)
     return argc == 4 ? generate(argv[2], argv[3]) : usage("generate needs a file and a folder", NULL);
+  if (strcmp(argv[1], "docs") == 0)
+    return argc == 4 ? docs(argv[2], argv[3]) : usage("docs needs a file and a folder", NULL);
   return usage("unknown command", argv[1]);
 }

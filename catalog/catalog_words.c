@@ -2,6 +2,7 @@
 #include "catalog/catalog_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *catalog_layer_word(enum catalog_layer layer) {
   static const char *const words[] = {"python", "operator", "cxx", "sources"};
@@ -15,6 +16,16 @@ const char *catalog_changed_word(enum catalog_changed what) {
 
 const char *catalog_platform_word(enum catalog_platform platform) {
   static const char *const words[] = {"cuda", "musa", "rocm", "xpu", "cpu"};
+  return words[platform];
+}
+
+const char *catalog_layer_title(enum catalog_layer layer) {
+  static const char *const words[] = {"Python export", "torch operator", "C++ function", "source files"};
+  return words[layer];
+}
+
+const char *catalog_platform_title(enum catalog_platform platform) {
+  static const char *const words[] = {"CUDA", "MUSA", "ROCm", "XPU", "CPU"};
   return words[platform];
 }
 
@@ -41,6 +52,15 @@ const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *
   return NULL;
 }
 
+bool catalog_route_takes_old_calls(const struct catalog_route *route) {
+  if (route->kind == CATALOG_ROUTE_SGLANG || !route->arguments_count)
+    return route->python;
+  for (unsigned i = 0; i < route->arguments_count; i++)
+    if (strcmp(route->arguments[i].from, route->arguments[i].to) != 0)
+      return route->python;
+  return true;
+}
+
 char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t size) {
   text[0] = '\0';
   if (!symbol->routes_count)
@@ -62,5 +82,27 @@ char *catalog_advice(const struct catalog_symbol *symbol, char *text, size_t siz
     snprintf(text, size, "use %s.%s", route->module, route->name);
     break;
   }
+  return text;
+}
+
+char *catalog_answer(const struct catalog_symbol *symbol, char *text, size_t size) {
+  if (symbol->status == CATALOG_PLANNED) {
+    snprintf(text, size, "nothing to answer as long as every release has it.");
+    return text;
+  }
+  const char *cxx = *symbol->cxx.mangled ? " The C++ symbol resolves; a call is an error with the advice." : "";
+  if (catalog_jit_route(symbol)) {
+    snprintf(text, size, "served by this project's own kernel, in every layer (stage %s).", symbol->stage);
+    return text;
+  }
+  for (unsigned i = 0; i < symbol->routes_count; i++)
+    if (catalog_route_takes_old_calls(&symbol->routes[i]) && symbol->routes[i].kind != CATALOG_ROUTE_NONE) {
+      snprintf(text, size,
+               "the Python name leads to the first replacement that is installed and whose calls stay as they "
+               "are; without one it is an error with the advice.%s",
+               cxx);
+      return text;
+    }
+  snprintf(text, size, "the name is an error with the advice (a tombstone).%s", cxx);
   return text;
 }

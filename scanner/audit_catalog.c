@@ -51,7 +51,7 @@ bool audit_not_yet(const struct audit_run *run, const struct catalog_symbol *sym
 /* ", CPU only" of a layer that left on other platforms than CUDA. */
 static const char *only_on(const struct catalog_removal *removal, const char *lead, char *text, size_t size) {
   bool cuda = !removal || removal->platform == CATALOG_CUDA;
-  snprintf(text, size, "%s%s", cuda ? "" : lead, cuda ? "" : report_platform(removal->platform));
+  snprintf(text, size, "%s%s", cuda ? "" : lead, cuda ? "" : catalog_platform_title(removal->platform));
   return text;
 }
 
@@ -64,7 +64,7 @@ char *audit_left(const struct audit_run *run, const struct audit_object *object,
     return scan_format("kernel %s does not have it yet: it came with %s", run->kernel, symbol->added_in);
   if (!audit_gone(run, object, symbol, layer))
     return audit_has(run, object, symbol, layer);
-  return scan_format("left %s in %s (%s%s%s%s%s%s)", package, removal->first_without, report_layer(layer),
+  return scan_format("left %s in %s (%s%s%s%s%s%s)", package, removal->first_without, catalog_layer_title(layer),
                      only_on(removal, " of ", where, sizeof where), *removal->change ? ", " : "", removal->change,
                      *removal->date ? ", " : "", removal->date);
 }

@@ -49,7 +49,7 @@ static void print_change(const struct catalog *catalog, const struct catalog_cha
   if (change->change)
     printf(" (%s%s%s)", change->change, change->date ? ", " : "", change->date ? change->date : "");
   for (unsigned i = 0; i < change->platforms_count; i++)
-    printf("%s%s", i ? ", " : "; on ", report_platform(change->platforms[i]));
+    printf("%s%s", i ? ", " : "; on ", catalog_platform_title(change->platforms[i]));
   putchar('\n');
   if (change->what == CATALOG_CHANGED_OPERATOR)
     printf("  torch.ops.%s.%s\n", catalog->library.op_namespace, change->name);

@@ -132,9 +132,6 @@ json_t *report_value(const char *text, size_t size);
 /* RFC 3986: everything but unreserved characters and the slash is percent-encoded, byte by byte; owned by the caller.
  */
 char *report_uri(const char *prefix, const char *path, const char *suffix);
-/* "Python export", "CUDA". */
-const char *report_layer(enum catalog_layer layer);
-const char *report_platform(enum catalog_platform platform);
 /* When each layer left, and what to use instead and what to watch: one line for each fact; owned by the caller. */
 char *report_removals(const struct catalog_symbol *symbol);
 char *report_help(const struct catalog_symbol *symbol);

@@ -64,10 +64,11 @@ static json_t *one_symbol(const struct catalog_symbol *symbol, const char *kerne
   for (unsigned i = 0; i < symbol->removals_count; i++) {
     const struct catalog_removal *removal = &symbol->removals[i];
     json_array_append_new(
-        removals, json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:b}", "layer", report_layer(removal->layer), "platform",
-                            report_platform(removal->platform), "lastWith", removal->last_with, "firstWithout",
-                            removal->first_without, "change", removal->change, "date", removal->date, "removed",
-                            removal->first_without && catalog_version_compare(kernel, removal->first_without) >= 0));
+        removals,
+        json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:b}", "layer", catalog_layer_title(removal->layer), "platform",
+                  catalog_platform_title(removal->platform), "lastWith", removal->last_with, "firstWithout",
+                  removal->first_without, "change", removal->change, "date", removal->date, "removed",
+                  removal->first_without && catalog_version_compare(kernel, removal->first_without) >= 0));
   }
   for (unsigned i = 0; i < symbol->routes_count; i++) {
     static const char *const kinds[] = {[CATALOG_ROUTE_JIT] = "jit",

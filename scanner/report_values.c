@@ -43,29 +43,12 @@ static void append_text(char **text, const char *more) {
   *text = longer;
 }
 
-const char *report_layer(enum catalog_layer layer) {
-  static const char *const names[] = {[CATALOG_LAYER_PYTHON] = "Python export",
-                                      [CATALOG_LAYER_OPERATOR] = "torch operator",
-                                      [CATALOG_LAYER_CXX] = "C++ function",
-                                      [CATALOG_LAYER_SOURCES] = "source files"};
-  return names[layer];
-}
-
-const char *report_platform(enum catalog_platform platform) {
-  static const char *const names[] = {[CATALOG_CUDA] = "CUDA",
-                                      [CATALOG_MUSA] = "MUSA",
-                                      [CATALOG_ROCM] = "ROCm",
-                                      [CATALOG_XPU] = "XPU",
-                                      [CATALOG_CPU] = "CPU"};
-  return names[platform];
-}
-
 /* When each layer left. */
 char *report_removals(const struct catalog_symbol *symbol) {
   char *text = scan_format("%s", symbol->summary);
   for (unsigned i = 0; i < symbol->removals_count; i++) {
     const struct catalog_removal *removal = &symbol->removals[i];
-    const char *layer = report_layer(removal->layer), *platform = report_platform(removal->platform);
+    const char *layer = catalog_layer_title(removal->layer), *platform = catalog_platform_title(removal->platform);
     char *line = !*removal->last_with     ? scan_format("%s (%s): still there.", layer, platform)
                  : removal->first_without ? scan_format("%s (%s): last in %s, gone from %s.", layer, platform,
                                                         removal->last_with, removal->first_without)

@@ -114,6 +114,8 @@ static void builtin_is_the_file(void) {
   for (unsigned i = 0; i < want->sglang_pins_count; i++) {
     same_text(have->sglang_pins[i].release, want->sglang_pins[i].release);
     same_text(have->sglang_pins[i].kernel, want->sglang_pins[i].kernel);
+    same_text(have->sglang_pins[i].torch, want->sglang_pins[i].torch);
+    same_text(have->sglang_pins[i].flashinfer, want->sglang_pins[i].flashinfer);
   }
   CU_ASSERT_EQUAL_FATAL(catalog_builtin.symbols_count, catalog->symbols_count);
   CU_ASSERT(catalog->symbols_count > 90);

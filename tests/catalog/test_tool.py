@@ -36,6 +36,9 @@ check("unknown option", usage("lint", "--fast", CATALOG), (2, "", 1, "sgl-catalo
 check("option without command", usage("-x"), (2, "", 1, "sgl-catalog: unknown option: -x" + TRY))
 check("lint without a file", usage("lint"), (2, "", 1, "sgl-catalog: lint needs a file" + TRY))
 check("generate without a folder", usage("generate", CATALOG), (2, "", 1, "sgl-catalog: generate needs a file and a folder" + TRY))
+check("docs without a folder", usage("docs", CATALOG), (2, "", 1, "sgl-catalog: docs needs a file and a folder" + TRY))
+check("docs into no folder", run("docs", CATALOG, "/no/such"), (1, "", "/no/such/README.md: cannot write: No such file or directory\n"))
+check("docs of a wrong one", run("docs", HERE / "data" / "lint" / "without-family.yaml", "/no/such")[0], 1)
 check("generate with too much", usage("generate", CATALOG, ".", "."), (2, "", 1, "sgl-catalog: generate needs a file and a folder" + TRY))
 
 status, out, err = run("--help")

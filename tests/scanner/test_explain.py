@@ -18,7 +18,7 @@ def explained(*text):
 
 def names(*text):
     out = explained(*text)
-    return re.findall(r"^  (\w+): ", out, re.M) if "one by one" in out else re.findall(r"^(\w+): .*\n\n(?:what the|what happened)", out, re.M)
+    return re.findall(r"^  (\w+): ", out, re.M) if "one by one" in out else re.findall(r"^(\w+): .*\n\n(?:what the|what it was)", out, re.M)
 
 
 def test_forms_of_a_name():
@@ -158,6 +158,24 @@ def test_what_an_operator_becomes():
     contains(explained("dsv3_router_gemm"), "  after: the Python function above; the operator's arguments")
 
 
+PAGES = CATALOG.parent.parent / "docs" / "names"
+
+
+def test_the_page_of_the_documentation():
+    """The same text, but for marks of Markdown."""
+    def words(text):
+        text = re.sub(r"^(## |- |```\w*$|  +)", "", text, flags=re.M)
+        return re.sub(r"[\\\\`*]", "", text).lower().split()
+    titles = {"When and why it went": "what happened", "What to do now": "what to use"}
+    for name in (NAME, "bmm_fp8", "cutlass_mla_decode", "mscclpp_init_context"):
+        page = (PAGES / f"{name}.md").read_text()
+        for title, mine in titles.items():
+            page = page.replace(title, mine)
+        have = explained(name).split("\n----\n")[0]  # without what changed of it
+        have, want = words(have[have.index("what it was"):have.rindex("\nsgl-migrate scan")]), words(page[page.index("## What it was"):])
+        equal(next(((name, a, b) for a, b in zip(have, want) if a != b), len(have)), len(want))
+
+
 def test_the_first_cause_is_told_and_not_what_follows_from_it():
     critical = "[sgl_kernel] CRITICAL: Could not load any common_ops library!\n\nError details from previous import attempts:\n"
     last = "- ModuleNotFoundError: No module named 'common_ops'\n"
@@ -205,11 +223,11 @@ def test_messages_of_this_loader():
 
 def test_before_and_after():
     out = explained(NAME)
-    for part in (f"  before:\n    from sgl_kernel import {NAME}\n", f"  after, with --to jit:\n    from sgl_kernel_jit import {NAME}\n",
+    for part in (f"  before:\n    from sgl_kernel import {NAME}\n", f"    {NAME}(hidden_states, router_weights, out_dtype)\n", f"  after, with --to jit:\n    from sgl_kernel_jit import {NAME}\n",
                  "  after, with --to sglang@0.5.17 up to but not including 0.5.20:\n    from sglang.kernels.ops.gemm.dsv3_router_gemm import dsv3_router_gemm\n",
-                 "    from sglang.kernels.ops.gemm.tiny_gemm import tiny_gemm_bf16 as dsv3_router_gemm\n    # arguments: hidden_states is now x, router_weights is now w\n",
-                 '    #include "sgl_kernel_jit/torch.h"\n    sgl_kernel_jit::dsv3_router_gemm(...)', "torch.ops.sgl_kernel.dsv3_router_gemm\n",
-                 "Python export (CUDA): last in 0.4.4, gone from 0.4.5.\n", "fix rewrites those that are safe to rewrite"):
+                 "    from sglang.kernels.ops.gemm.tiny_gemm import tiny_gemm_bf16\n    tiny_gemm_bf16(x=hidden_states, w=router_weights, out_dtype=out_dtype)\n",
+                 '    #include "sgl_kernel_jit/torch.h"\n    sgl_kernel_jit::dsv3_router_gemm(...)', "torch.ops.sgl_kernel.dsv3_router_gemm(...)\n",
+                 "Python export (CUDA): last in 0.4.4, gone from 0.4.5. Change #21531 of 2026-06-26.\n", "served by this project's own kernel", "fix rewrites those that are safe to rewrite"):
         contains(out, part)
     contains(explained("bmm_fp8"), "after: there is no C++ replacement")
 
@@ -230,7 +248,9 @@ def test_usage():
         equal((args, done.returncode, done.out, done.err.count("\n")), (args, 8, "", 1))
         contains(done.err, f"sgl-migrate: {says}")
     contains(run("explain", "-h").out, "usage: sgl-migrate explain ")
-    contains(explained("--catalog", str(DATA / "small.yaml"), "zeta"), "zeta: ")
+    out = explained("--catalog", str(DATA / "small.yaml"), "zeta")
+    contains(out, "zeta: ")
+    equal("sgl-kernel-compat" in out, False)  # which knows its own catalog only
 
 
 main(globals())
