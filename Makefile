@@ -114,7 +114,8 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c catalog/catalog_docs.c)
 CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
-JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
+TOOL_OBJS := $(call objs,jit/tool.c)
+JIT_OBJS := $(filter-out $(JIT_TOOL_OBJS) $(TOOL_OBJS),$(call objs,$(wildcard jit/*.c)))
 SHIM_TOOL_OBJS := $(call objs,$(wildcard shim/sgl_compat*.c))
 SHIM_OBJS := $(filter-out $(SHIM_TOOL_OBJS),$(call objs,$(wildcard shim/*.c))) $(B)/obj/shim/tombstone_entry.o \
              $(B)/obj/gen/compat_table.o
@@ -212,11 +213,11 @@ $(B)/gen/prefilter_builtin.c: $(B)/bin/prefilter-gen
 $(B)/obj/gen/prefilter_builtin.o: EXTRA_gen = $(shell pkg-config --cflags libhs)
 
 # The command reaches private functions of the library, and is a program: it may need what the library does not.
-$(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(B)/lib/jit.a
+$(B)/bin/sgl-jit: $(JIT_TOOL_OBJS) $(TOOL_OBJS) $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson libelf) -lpthread -ldl -lm
 
-$(B)/bin/sgl-compat: $(SHIM_TOOL_OBJS) $(B)/lib/shim.a $(B)/lib/jit.a
+$(B)/bin/sgl-compat: $(SHIM_TOOL_OBJS) $(TOOL_OBJS) $(B)/lib/shim.a $(B)/lib/jit.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -o $@ $^ $$(pkg-config --libs jansson) -lpthread -ldl -lm
 

@@ -1,13 +1,13 @@
-/* sgl-jit: the command line, the help texts, and what all commands print alike. */
+/* sgl-jit: the command line and the help texts. */
 #include "sgl_jit_tool.h"
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+const char tool_name[] = "sgl-jit";
 
 /* --- help --- */
 
@@ -142,63 +142,7 @@ static const char info_help[] =
     "  sgl-jit info\n"
     "  sgl-jit info --format json | jq -r .nvrtc.path\n";
 
-/* --- output --- */
-
-__attribute__((format(printf, 1, 0))) static void say_error(const char *format, va_list list) {
-  char line[4096];
-  vsnprintf(line, sizeof line, format, list);
-  for (char *c = line; *c; c++) /* one line, and nothing that moves the cursor */
-    if ((unsigned char)*c < 0x20 || *c == 0x7f)
-      *c = '?';
-  fflush(stdout); /* the order of both on a terminal */
-  fprintf(stderr, "sgl-jit: %s\n", line);
-}
-
-void tool_error(const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  say_error(format, list);
-  va_end(list);
-}
-
-void tool_usage(const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  say_error(format, list);
-  va_end(list);
-  exit(STATUS_USAGE);
-}
-
-void *tool_realloc(void *memory, size_t size) {
-  void *grown = realloc(memory, size ? size : 1);
-  if (!grown) {
-    tool_error("out of memory");
-    exit(STATUS_BAD);
-  }
-  return grown;
-}
-
-static bool has_colour(void) {
-  const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
-  return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
-void tool_print(const char *text, enum tool_colour colour, int width) {
-  bool coloured = colour != PLAIN && has_colour();
-  if (coloured)
-    printf("\x1b[%dm", (int)colour);
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x20 || c == 0x7f)
-      width -= printf("\\x%02x", c);
-    else
-      putchar(c);
-    width -= c >= 0x20 && (c & 0xc0) != 0x80; /* one column a character of UTF-8 */
-  }
-  if (coloured)
-    printf("\x1b[0m");
-  printf("%*s", width > 0 ? width : 0, "");
-}
+/* --- sizes --- */
 
 struct tool_size tool_size(uint64_t bytes) {
   static const char *const units[] = {"KiB", "MiB", "GiB"};
@@ -211,34 +155,6 @@ struct tool_size tool_size(uint64_t bytes) {
   if (bytes >= 1024)
     snprintf(size.text, sizeof size.text, "%.1f %s", value, units[unit]);
   return size;
-}
-
-json_t *tool_json(const char *text) {
-  json_t *value = text ? json_string(text) : json_null();
-  if (value)
-    return value;
-  char *escaped = tool_realloc(NULL, strlen(text) * 4 + 1), *end = escaped;
-  for (; *text; text++)
-    end += (unsigned char)*text < 0x80 ? sprintf(end, "%c", *text) : sprintf(end, "\\x%02x", (unsigned char)*text);
-  value = json_string(escaped);
-  free(escaped);
-  return value;
-}
-
-void tool_print_json(json_t *value) {
-  json_dumpf(value, stdout, JSON_INDENT(2)); /* what did not arrive is found by finish() */
-  putchar('\n');
-  json_decref(value);
-}
-
-/* Output that did not arrive is an error, also of --help. */
-static int finish(int status) {
-  errno = 0;
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "sgl-jit: standard output: %s\n", errno ? strerror(errno) : "it could not all be written");
-    return STATUS_BAD;
-  }
-  return status;
 }
 
 /* --- command line --- */
@@ -404,7 +320,7 @@ static void parse(const struct command *command, int argc, char **argv, struct t
     const char *text = argv[optind - 1];
     if (option == 'h') {
       fputs(command->help, stdout);
-      exit(finish(STATUS_OK));
+      exit(tool_finish(STATUS_OK));
     }
     if (option == ':')
       tool_usage("%s needs a value; see sgl-jit %s --help", text, command->name);
@@ -423,17 +339,17 @@ static void parse(const struct command *command, int argc, char **argv, struct t
 }
 
 int main(int argc, char **argv) {
-  signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not stop the work: finish() says it */
+  signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not stop the work: tool_finish() says it */
   signal(SIGXFSZ, SIG_IGN); /* the limit of file sizes (ulimit -f) is an error like a full disk */
   if (argc < 2)
     tool_usage("a command is needed: warm, pack, list, verify, prune or info; see sgl-jit --help");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
-    return finish(STATUS_OK);
+    return tool_finish(STATUS_OK);
   }
   if (strcmp(argv[1], "--version") == 0) {
     puts("sgl-jit " SGL_VERSION);
-    return finish(STATUS_OK);
+    return tool_finish(STATUS_OK);
   }
   if (argv[1][0] == '-')
     tool_usage("unknown option %s: a command comes first; see sgl-jit --help", argv[1]);
@@ -448,5 +364,5 @@ int main(int argc, char **argv) {
   free(options.files.list);
   free(options.statistics.list);
   free(options.targets.list);
-  return finish(status);
+  return tool_finish(status);
 }

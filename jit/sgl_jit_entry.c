@@ -174,15 +174,15 @@ const char *tool_folder_kind(const struct tool_folder *folder) {
 
 void tool_print_folder(const struct tool_folder *folder) {
   const struct jit_folder *f = &folder->folder;
-  tool_print(tool_folder_kind(folder), PLAIN, 13);
+  tool_print(tool_folder_kind(folder), TOOL_PLAIN, 13);
   if (f->path[0]) {
-    tool_print(f->path, PLAIN, 0);
+    tool_print(f->path, TOOL_PLAIN, 0);
     printf(" (%s): ", f->source);
   }
   if (folder->opened >= 0)
     printf("%zu kernel%s, %s\n", folder->count, folder->count == 1 ? "" : "s", tool_size(folder->bytes).text);
   else if (f->problem[0])
-    tool_print(f->path[0] ? "not used: " : "none: ", RED, 0), tool_print(f->problem, RED, 0), putchar('\n');
+    tool_print(f->path[0] ? "not used: " : "none: ", TOOL_RED, 0), tool_print(f->problem, TOOL_RED, 0), putchar('\n');
   else
     puts(f->kind == JIT_FOLDER_CACHE ? "not there yet" : "not there");
 }

@@ -21,7 +21,7 @@ static void close_folders(struct tool_folder folders[JIT_FOLDER_COUNT]) {
 }
 
 static enum tool_colour state_colour(enum tool_state state) {
-  return state == STATE_OK ? GREEN : state == STATE_OTHER ? YELLOW : RED;
+  return state == STATE_OK ? TOOL_GREEN : state == STATE_OTHER ? TOOL_YELLOW : TOOL_RED;
 }
 
 static bool is_known(const struct tool_entry *entry) {
@@ -46,7 +46,7 @@ static void print_age(time_t since, time_t now, int width) {
       snprintf(text, sizeof text, "%ld %s", age / units[i].seconds, units[i].unit);
       break;
     }
-  tool_print(since ? text : "-", PLAIN, width);
+  tool_print(since ? text : "-", TOOL_PLAIN, width);
 }
 
 static void list_text(const struct tool_folder *folder, time_t now) {
@@ -56,20 +56,20 @@ static void list_text(const struct tool_folder *folder, time_t now) {
     static const int widths[] = {38, 12, 13, 7, 11, 9, 9, 0};
     printf("  ");
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
-      tool_print(titles[i], PLAIN, widths[i]);
+      tool_print(titles[i], TOOL_PLAIN, widths[i]);
     putchar('\n');
   }
   for (size_t i = 0; i < folder->count; i++) {
     const struct tool_entry *e = &folder->entries[i];
     printf("  ");
-    tool_print(is_known(e) ? jit_spec_text(&e->spec).text : "?", PLAIN, 38);
-    tool_print(is_known(e) ? e->target : "?", PLAIN, 12);
-    tool_print(*e->pdl ? e->pdl : "?", PLAIN, 13);
+    tool_print(is_known(e) ? jit_spec_text(&e->spec).text : "?", TOOL_PLAIN, 38);
+    tool_print(is_known(e) ? e->target : "?", TOOL_PLAIN, 12);
+    tool_print(*e->pdl ? e->pdl : "?", TOOL_PLAIN, 13);
     tool_print(tool_state_name(e->state), state_colour(e->state), 7);
-    tool_print(tool_size(e->bytes).text, PLAIN, 11);
+    tool_print(tool_size(e->bytes).text, TOOL_PLAIN, 11);
     print_age(e->written, now, 9);
     print_age(e->used, now, 9);
-    tool_print(e->name, PLAIN, 0);
+    tool_print(e->name, TOOL_PLAIN, 0);
     putchar('\n');
     if (e->state != STATE_OK)
       printf("      %s: %s\n", tool_state_name(e->state), e->reason);
@@ -90,7 +90,7 @@ static struct utc utc(time_t time) {
 
 /* A value of a line that is split at tabs. */
 static void print_value(const char *text, bool last) {
-  tool_print(text, PLAIN, 0);
+  tool_print(text, TOOL_PLAIN, 0);
   putchar(last ? '\n' : '\t');
 }
 
@@ -204,9 +204,9 @@ static void verify_folder(const struct tool_folder *folder) {
   for (size_t i = 0; i < folder->count; i++) {
     const struct tool_entry *e = &folder->entries[i];
     tool_print(tool_state_name(e->state), state_colour(e->state), 7);
-    tool_print(folder->folder.path, PLAIN, 0);
+    tool_print(folder->folder.path, TOOL_PLAIN, 0);
     putchar('/');
-    tool_print(e->name, PLAIN, 0);
+    tool_print(e->name, TOOL_PLAIN, 0);
     if (is_known(e))
       printf(": %s for %s", jit_spec_text(&e->spec).text, e->target);
     if (e->state != STATE_OK)
@@ -254,7 +254,7 @@ static void remove_file(struct prune *p, const char *name, uint64_t bytes, const
     return;
   }
   printf("%s ", p->options->dry_run ? "would remove" : "removed");
-  tool_print(name, PLAIN, 0);
+  tool_print(name, TOOL_PLAIN, 0);
   printf(" (%s)\n", why);
   p->removed++;
   p->freed += bytes;

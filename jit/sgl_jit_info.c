@@ -284,8 +284,8 @@ static void look_at_environment(struct facts *facts) {
 /* --- telling --- */
 
 static void line(const char *name, const char *text) {
-  tool_print(name, PLAIN, 13);
-  tool_print(text, PLAIN, 0);
+  tool_print(name, TOOL_PLAIN, 13);
+  tool_print(text, TOOL_PLAIN, 0);
   putchar('\n');
 }
 
@@ -297,21 +297,21 @@ static void line_of(const char *name, bool good, const char *format, ...) {
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  tool_print(name, PLAIN, 13);
-  tool_print(text, good ? PLAIN : YELLOW, 0);
+  tool_print(name, TOOL_PLAIN, 13);
+  tool_print(text, good ? TOOL_PLAIN : TOOL_YELLOW, 0);
   putchar('\n');
 }
 
 static void tell_search(const struct search *search) {
   for (size_t i = 0; i < search->count; i++) {
     const struct tried *t = &search->tried[i];
-    tool_print(i ? "" : "  tried", PLAIN, 13);
-    tool_print(t->place, PLAIN, 0);
+    tool_print(i ? "" : "  tried", TOOL_PLAIN, 13);
+    tool_print(t->place, TOOL_PLAIN, 0);
     printf(": ");
-    tool_print(t->path ? t->path : t->problem, PLAIN, 0);
+    tool_print(t->path ? t->path : t->problem, TOOL_PLAIN, 0);
     if (t->path) {
       printf(": ");
-      tool_print(t->problem ? t->problem : "found", t->problem ? PLAIN : GREEN, 0);
+      tool_print(t->problem ? t->problem : "found", t->problem ? TOOL_PLAIN : TOOL_GREEN, 0);
     }
     putchar('\n');
   }
@@ -325,7 +325,7 @@ static void tell_nvrtc(const struct facts *facts) {
       line_of("builtins", true, "%s, %s", facts->builtins_version, n->builtins);
     else
       line_of("builtins", false, "not found");
-    tool_print("targets", PLAIN, 12);
+    tool_print("targets", TOOL_PLAIN, 12);
     for (int i = 0; i < n->target_count; i++)
       printf(" %s", n->targets[i].name);
     putchar('\n');
@@ -369,15 +369,15 @@ static void tell(const struct facts *facts) {
   for (int i = 0, told = 0; i < VARIABLES; i++) {
     const char *value = getenv(variables[i]);
     if (value) {
-      tool_print(told++ ? "" : "environment", PLAIN, 13);
+      tool_print(told++ ? "" : "environment", TOOL_PLAIN, 13);
       printf("%s=", variables[i]);
-      tool_print(value, PLAIN, 0);
+      tool_print(value, TOOL_PLAIN, 0);
       putchar('\n');
     }
   }
   for (size_t i = 0; i < facts->advice_count; i++) {
-    tool_print("advice: ", YELLOW, 0);
-    tool_print(facts->advice[i], PLAIN, 0);
+    tool_print("advice: ", TOOL_YELLOW, 0);
+    tool_print(facts->advice[i], TOOL_PLAIN, 0);
     putchar('\n');
   }
 }

@@ -1,6 +1,6 @@
 /* The sgl-jit command: what its files share. Not part of the library.
  *
- *   sgl_jit.c          main, the help texts, the command line, what all commands print alike
+ *   sgl_jit.c          main, the help texts, the command line
  *   sgl_jit_work.c     which kernels for which targets: SPEC, --model, --file, --stats, --sarif, --target
  *   sgl_jit_warm.c     warm, pack
  *   sgl_jit_entry.c    the files of a cache folder: what each is, and what is wrong with it
@@ -11,10 +11,8 @@
 #define SGL_JIT_TOOL_H
 
 #include "internal.h"
-#include <jansson.h>
+#include "jit/tool.h"
 #include <time.h>
-
-enum { STATUS_OK = 0, STATUS_BAD = 1, STATUS_USAGE = 2 };
 
 /* --- sgl_jit.c --- */
 
@@ -38,26 +36,11 @@ struct tool_options {
   bool bad, all, dry_run;
 };
 
-/* "sgl-jit: ..." as one line on stderr. */
-__attribute__((format(printf, 1, 2))) void tool_error(const char *format, ...);
-/* The same, and the end, before anything was done. */
-__attribute__((format(printf, 1, 2), noreturn)) void tool_usage(const char *format, ...);
-/* realloc that ends the command where there is no memory. */
-void *tool_realloc(void *memory, size_t size);
-
-enum tool_colour { PLAIN = 0, RED = 31, GREEN = 32, YELLOW = 33 };
-/* Prints text with its control characters made visible, in a colour on a terminal, and blanks up to `width`. */
-void tool_print(const char *text, enum tool_colour colour, int width);
 struct tool_size {
   char text[32];
 };
 /* "63.4 KiB" */
 struct tool_size tool_size(uint64_t bytes);
-/* A JSON string of any bytes: what is no UTF-8 becomes \xNN. NULL gives null. */
-json_t *tool_json(const char *text);
-/* Prints the value and frees it. */
-void tool_print_json(json_t *value);
-
 /* --- sgl_jit_work.c --- */
 
 struct tool_work {

@@ -80,10 +80,10 @@ static void say_progress(const struct jobs *jobs, size_t i) {
 static void say_result(const struct jobs *jobs, const struct job *job, bool good, const char *result) {
   if (has_progress())
     fprintf(stderr, "\r\x1b[K");
-  tool_print(jit_spec_text(job->spec).text, PLAIN, jobs->width + 2);
-  tool_print(job->target.name, PLAIN, 9);
-  tool_print(job->devices, PLAIN, job->device >= 0 ? (int)strlen(job->devices) + 2 : 0);
-  tool_print(result, good ? GREEN : RED, 0);
+  tool_print(jit_spec_text(job->spec).text, TOOL_PLAIN, jobs->width + 2);
+  tool_print(job->target.name, TOOL_PLAIN, 9);
+  tool_print(job->devices, TOOL_PLAIN, job->device >= 0 ? (int)strlen(job->devices) + 2 : 0);
+  tool_print(result, good ? TOOL_GREEN : TOOL_RED, 0);
   putchar('\n');
   fflush(stdout);
 }
@@ -392,7 +392,7 @@ static int pack_all(const struct jobs *jobs, struct packed *packed, struct pack 
   }
   if (!write_undisturbed(jobs, packed, pack))
     return STATUS_BAD;
-  tool_print(pack->path, PLAIN, 0);
+  tool_print(pack->path, TOOL_PLAIN, 0);
   printf(": %zu kernel%s, %s\n", jobs->count, jobs->count == 1 ? "" : "s", tool_size(packed->total).text);
   return STATUS_OK;
 }

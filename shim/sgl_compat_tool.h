@@ -1,6 +1,6 @@
 /* The sgl-compat command: what its files share. Not part of the library.
  *
- *   sgl_compat.c               main, the table of commands, what all commands print alike
+ *   sgl_compat.c               main, the table of commands
  *   sgl_compat_policy_show.c   policy show
  *   sgl_compat_policy_check.c  policy check
  *   sgl_compat_gate.c          gate
@@ -12,11 +12,7 @@
 #ifndef SGL_COMPAT_TOOL_H
 #define SGL_COMPAT_TOOL_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-enum { STATUS_OK = 0, STATUS_BAD = 1, STATUS_USAGE = 2 };
+#include "jit/tool.h"
 
 /* --- sgl_compat.c --- */
 
@@ -27,22 +23,8 @@ enum { STATUS_OK = 0, STATUS_BAD = 1, STATUS_USAGE = 2 };
   "  2   wrong usage: nothing was done\n"
 #define TOOL_HELP_OPTION "  -h, --help        print this text\n"
 
-/* "sgl-compat: ..." as one line on stderr. */
-__attribute__((format(printf, 1, 2))) void tool_error(const char *format, ...);
-/* The same, and the end, before anything was done. */
-__attribute__((format(printf, 1, 2), noreturn)) void tool_usage(const char *format, ...);
-/* realloc that ends the command where there is no memory. */
-void *tool_realloc(void *memory, size_t size);
 /* The whole file; ended by a zero that does not count. NULL after an error was said. */
 char *tool_read(const char *path, size_t *size);
-
-enum tool_colour { TOOL_PLAIN = 0, TOOL_RED = 31, TOOL_GREEN = 32, TOOL_YELLOW = 33 };
-/* Prints text with its control characters made visible, in a colour on a terminal, and blanks up to `width`. */
-void tool_print(const char *text, enum tool_colour colour, int width);
-/* A JSON string of any bytes: what is no UTF-8 becomes \xNN. NULL gives null. */
-json_t *tool_json(const char *text);
-/* Prints the value and frees it. */
-void tool_print_json(json_t *value);
 
 /* --- sgl_compat_stats.c --- */
 
