@@ -229,6 +229,12 @@ const struct catalog_symbol *catalog_find(const struct catalog *catalog, const c
 int catalog_version_compare(const char *a, const char *b);
 bool catalog_version_valid(const char *version);
 
+/* The removal that speaks for a layer: the CUDA row, else the first of any platform, else NULL. */
+const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol *symbol, enum catalog_layer layer);
+/* The removal that speaks of this layer and platform: the platform's own, else CUDA's; NULL: none. */
+const struct catalog_removal *catalog_platform_removal(const struct catalog_symbol *symbol, enum catalog_layer layer,
+                                                       enum catalog_platform platform);
+
 /* Is this layer of the symbol gone from kernel release `kernel` on `platform`? Without a row for the platform and layer
  * the CUDA row of the layer decides; without that, the answer is false. */
 bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer layer, enum catalog_platform platform,

@@ -10,8 +10,6 @@
 const char *catalog_layer_word(enum catalog_layer layer);
 const char *catalog_platform_word(enum catalog_platform platform);
 const char *catalog_changed_word(enum catalog_changed what);
-/* The removal that speaks for a layer: the CUDA row, else the first of any platform, else NULL. */
-const struct catalog_removal *catalog_layer_removal(const struct catalog_symbol *symbol, enum catalog_layer layer);
 /* The same over all layers, Python first. NULL for a symbol without removals. */
 const struct catalog_removal *catalog_main_removal(const struct catalog_symbol *symbol);
 /* One sentence of advice: what to use now. Writes "" when the symbol has no route. Returns `text`. */

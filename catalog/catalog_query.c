@@ -164,19 +164,24 @@ int catalog_version_compare(const char *a, const char *b) {
 /* --- removals and routes --------------------------------------------------------------------------------------------
  */
 
-bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer layer, enum catalog_platform platform,
-                        const char *kernel) {
-  const struct catalog_removal *cuda = NULL, *exact = NULL;
+const struct catalog_removal *catalog_platform_removal(const struct catalog_symbol *symbol, enum catalog_layer layer,
+                                                       enum catalog_platform platform) {
+  const struct catalog_removal *cuda = NULL;
   for (unsigned i = 0; i < symbol->removals_count; i++) {
     const struct catalog_removal *removal = &symbol->removals[i];
     if (removal->layer != layer)
       continue;
     if (removal->platform == platform)
-      exact = removal;
+      return removal;
     if (removal->platform == CATALOG_CUDA)
       cuda = removal;
   }
-  const struct catalog_removal *removal = exact ? exact : cuda;
+  return cuda;
+}
+
+bool catalog_is_removed(const struct catalog_symbol *symbol, enum catalog_layer layer, enum catalog_platform platform,
+                        const char *kernel) {
+  const struct catalog_removal *removal = catalog_platform_removal(symbol, layer, platform);
   return removal && removal->first_without && catalog_version_compare(kernel, removal->first_without) >= 0;
 }
 

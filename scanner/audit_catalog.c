@@ -24,18 +24,8 @@ static enum catalog_platform platform_of(const struct audit_object *object) {
  * than that of its entries. NULL: the layer is still there. */
 static const struct catalog_removal *deciding(const struct audit_object *object, const struct catalog_symbol *symbol,
                                               enum catalog_layer layer) {
-  enum catalog_platform platform = platform_of(object);
-  const struct catalog_removal *best = NULL;
-  for (unsigned i = 0; i < symbol->removals_count; i++) {
-    const struct catalog_removal *removal = &symbol->removals[i];
-    if (removal->layer != layer)
-      continue;
-    if (removal->platform == platform)
-      return removal;
-    if (!best || removal->platform == CATALOG_CUDA)
-      best = removal;
-  }
-  return best;
+  const struct catalog_removal *removal = catalog_platform_removal(symbol, layer, platform_of(object));
+  return removal ? removal : catalog_layer_removal(symbol, layer);
 }
 
 bool audit_gone(const struct audit_run *run, const struct audit_object *object, const struct catalog_symbol *symbol,

@@ -199,22 +199,6 @@ static void find_renamed(struct diff *diff) {
 
 /* --- what the catalog says ---------------------------------------------------------------------------------------- */
 
-/* The removal that speaks of this layer and platform; NULL: none. */
-static const struct catalog_removal *removal_of(const struct catalog_symbol *symbol, enum catalog_layer layer,
-                                                enum catalog_platform platform) {
-  const struct catalog_removal *found = NULL;
-  for (unsigned i = 0; i < symbol->removals_count; i++) {
-    const struct catalog_removal *removal = &symbol->removals[i];
-    if (removal->layer != layer)
-      continue;
-    if (removal->platform == platform)
-      return removal;
-    if (removal->platform == CATALOG_CUDA)
-      found = removal;
-  }
-  return found;
-}
-
 /* Is the release that first lacks it behind the old one and not behind the new one? */
 static bool in_step(const struct diff *diff, const struct catalog_removal *removal) {
   return removal && removal->first_without &&
@@ -270,7 +254,8 @@ static void ask_catalog(struct diff *diff, struct diff_change *change) {
     change->known = is_internal(diff, change->old) ? KNOWN_UNASKED : KNOWN_NOT;
     return;
   }
-  const struct catalog_removal *removal = removal_of(change->symbol, change->old->layer, change->old->platform);
+  const struct catalog_removal *removal =
+      catalog_platform_removal(change->symbol, change->old->layer, change->old->platform);
   change->known = in_step(diff, removal) || change->old->module ? KNOWN_AGREES : KNOWN_OTHERWISE;
   const char *other = change->known == KNOWN_AGREES ? other_signature(change) : NULL;
   if (other) {
@@ -331,7 +316,7 @@ static void check_rows(struct diff *diff) {
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
     for (enum catalog_layer layer = 0; layer < SURFACE_LAYERS; layer++) {
-      const struct catalog_removal *removal = removal_of(symbol, layer, CATALOG_CUDA);
+      const struct catalog_removal *removal = catalog_platform_removal(symbol, layer, CATALOG_CUDA);
       if (!diff->compared[layer] || !in_step(diff, removal))
         continue;
       check_row(diff, symbol, layer, removal->first_without);
