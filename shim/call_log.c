@@ -134,15 +134,9 @@ static void print_device(FILE *out, const sgl_jit_tensor *tensor) {
 }
 
 static void print_tensor(FILE *out, const char *name, const sgl_jit_tensor *tensor) {
-  static const char *const dtypes[] = {[SGL_JIT_DTYPE_OTHER] = "other",
-                                       [SGL_JIT_DTYPE_FLOAT32] = "float32",
-                                       [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
-                                       [SGL_JIT_DTYPE_FLOAT16] = "float16",
-                                       [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
-                                       [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
   fprintf(out, "{\"name\":\"%s\"", name);
   if (tensor) {
-    fprintf(out, ",\"dtype\":\"%s\",", dtypes[tensor->dtype]);
+    fprintf(out, ",\"dtype\":\"%s\",", serve_dtype_name(tensor->dtype));
     print_device(out, tensor);
     print_list(out, "shape", tensor->sizes, tensor->ndim);
     print_list(out, "strides", tensor->strides, tensor->ndim);

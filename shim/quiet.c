@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 sigset_t quiet_begin(void) {
   sigset_t signal, before;
@@ -23,4 +24,15 @@ void quiet_end(const sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, before, NULL);
   }
   errno = saved;
+}
+
+bool quiet_write(int file, const void *data, size_t size) {
+  for (const char *at = data; size > 0;) {
+    ssize_t written = TEMP_FAILURE_RETRY(write(file, at, size));
+    if (written <= 0)
+      return false;
+    at += written;
+    size -= (size_t)written;
+  }
+  return true;
 }

@@ -4,8 +4,13 @@
 #define SGL_COMPAT_QUIET_H
 
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 sigset_t quiet_begin(void);
 void quiet_end(const sigset_t *before);
+
+/* Writes all of it; false with errno. */
+bool quiet_write(int file, const void *data, size_t size);
 
 #endif

@@ -51,14 +51,15 @@ static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], void *stream, char *
 
 static const struct kernel {
   const char *name;
-  int count, first_input;
+  int count, operands, first_input, output;
   bool is_gemm; /* output [m, n], a [m, k] and b: one kernel for each n, k and dtype of the output */
   const char *tensors[SERVE_TENSORS];
   sgl_jit_status (*run)(const sgl_jit_tensor tensors[], void *stream, char *message, size_t message_size);
 } kernels[SERVE_COUNT] = {
-    [SERVE_BMM_FP8] = {"bmm_fp8", 6, 0, false, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
-    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 1, true, {"output", "mat_a", "mat_b"}, run_fused_a},
-    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 1, true, {"output", "mat_a", "mat_b"}, run_router},
+    [SERVE_BMM_FP8] =
+        {"bmm_fp8", 6, 5, 0, 2, false, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
+    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 3, 1, 0, true, {"output", "mat_a", "mat_b"}, run_fused_a},
+    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 3, 1, 0, true, {"output", "mat_a", "mat_b"}, run_router},
 };
 
 const char *serve_name(enum serve_kernel kernel) {
@@ -80,8 +81,26 @@ const char *serve_tensor_name(enum serve_kernel kernel, int tensor) {
   return kernels[kernel].tensors[tensor];
 }
 
+int serve_operands(enum serve_kernel kernel) {
+  return kernels[kernel].operands;
+}
+
 int serve_input(enum serve_kernel kernel) {
   return kernels[kernel].first_input;
+}
+
+int serve_output(enum serve_kernel kernel) {
+  return kernels[kernel].output;
+}
+
+const char *serve_dtype_name(sgl_jit_dtype dtype) {
+  static const char *const names[] = {[SGL_JIT_DTYPE_OTHER] = "other",
+                                      [SGL_JIT_DTYPE_FLOAT32] = "float32",
+                                      [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
+                                      [SGL_JIT_DTYPE_FLOAT16] = "float16",
+                                      [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
+                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
+  return names[dtype];
 }
 
 /* --- tensors ------------------------------------------------------------------------------------------------------ */

@@ -16,12 +16,18 @@ const char *serve_name(enum serve_kernel kernel);
 /* Its number in the catalog's table. */
 unsigned serve_symbol(enum serve_kernel kernel);
 
-/* How many tensors the operator and the C++ function have, before any other argument. */
+/* How many tensors the operator and the C++ function have, before any other argument; and how many of them the result
+ * has to do with, which come first: not the workspace. */
 int serve_tensors(enum serve_kernel kernel);
+int serve_operands(enum serve_kernel kernel);
 
-/* The tensor's name, and which one tells the device and the stream of the call. */
+/* The tensor's name; which one tells the device and the stream of the call, and which one is written. */
 const char *serve_tensor_name(enum serve_kernel kernel, int tensor);
 int serve_input(enum serve_kernel kernel);
+int serve_output(enum serve_kernel kernel);
+
+/* "float8_e4m3fn"; "other" for one that no kernel takes. */
+const char *serve_dtype_name(sgl_jit_dtype dtype);
 
 /* What torch says of a tensor; false when it cannot: an undefined, sparse or fake one. The sizes are the tensor's. */
 bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *view);

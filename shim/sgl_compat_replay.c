@@ -1,5 +1,7 @@
 /* replay: the comparisons that a shadow run has saved, made again. */
+#include "shim/host.h"
 #include "shim/sgl_compat_tool.h"
+#include "shim/shadow.h"
 #include "shim/shadow_file.h"
 
 #include <dlfcn.h>
@@ -89,23 +91,23 @@ static sgl_jit_status run_kernel(enum serve_kernel kernel, const sgl_jit_tensor 
 static bool run_on_device(const struct device *d, const struct shadow_record *record, void *data, char *message,
                           size_t size) {
   sgl_jit_tensor t[SERVE_TENSORS];
-  int count = shadow_tensors(record->kernel), output = shadow_output(record->kernel), ready = 0;
+  int count = serve_operands(record->kernel), output = serve_output(record->kernel), ready = 0;
   bool ok = true;
   for (; ready < count && ok; ready++) {
     t[ready] = record->tensors[ready];
     t[ready].device_type = SGL_JIT_DEVICE_CUDA;
     uint64_t memory = 0;
-    if (d->cuMemAlloc(&memory, shadow_bytes(&t[ready]) + 256) != 0) {
+    if (d->cuMemAlloc(&memory, host_bytes(&t[ready]) + 256) != 0) {
       snprintf(message, size, "no memory on the CUDA device");
       ok = false;
       break;
     }
     t[ready].data = (void *)(uintptr_t)memory;
-    ok = ready == output || sgl_jit_write(&t[ready], record->tensors[ready].data, shadow_bytes(&t[ready]), NULL,
-                                          message, size) == SGL_JIT_OK;
+    ok = ready == output || sgl_jit_write(&t[ready], record->tensors[ready].data, host_bytes(&t[ready]), NULL, message,
+                                          size) == SGL_JIT_OK;
   }
   ok = ok && run_kernel(record->kernel, t, message, size) == SGL_JIT_OK &&
-       sgl_jit_read(&t[output], data, shadow_bytes(&t[output]), NULL, message, size) == SGL_JIT_OK;
+       sgl_jit_read(&t[output], data, host_bytes(&t[output]), NULL, message, size) == SGL_JIT_OK;
   while (ready-- > 0)
     d->cuMemFree((uint64_t)(uintptr_t)t[ready].data);
   return ok;
@@ -120,15 +122,15 @@ struct result {
 
 static bool replay(const struct device *d, const struct shadow_record *record, struct result *result, char *message,
                    size_t size) {
-  int output = shadow_output(record->kernel);
+  int output = serve_output(record->kernel);
   const sgl_jit_tensor *saved = &record->tensors[output];
-  size_t bytes = shadow_bytes(saved), count = bytes / (saved->dtype == SGL_JIT_DTYPE_FLOAT32 ? 4 : 2);
-  void *exact = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64), *now = malloc(bytes + 1);
+  size_t bytes = host_bytes(saved), count = bytes / host_element_bytes(saved->dtype);
+  void *exact = host_memory(bytes), *now = malloc(bytes + 1);
   sgl_jit_tensor t[SERVE_TENSORS];
   memcpy(t, record->tensors, sizeof t);
   t[output].data = exact;
   snprintf(message, size, "out of memory");
-  bool ok = exact && now && shadow_reference(record->kernel, t, message, size) == SGL_JIT_OK;
+  bool ok = exact && now && host_reference(record->kernel, t, message, size) == SGL_JIT_OK;
   if (ok) {
     result->saved = shadow_error(saved->data, exact, saved->dtype, count);
     result->other = shadow_error(record->other, exact, saved->dtype, count);
@@ -172,7 +174,7 @@ static void print_line(const char *name, double error, double tolerance) {
 }
 
 static void print_text(const char *path, const struct shadow_record *record, const struct result *r) {
-  const sgl_jit_tensor *output = &record->tensors[shadow_output(record->kernel)];
+  const sgl_jit_tensor *output = &record->tensors[serve_output(record->kernel)];
   tool_print(path, TOOL_PLAIN, 0);
   printf(":\n  %s, output", serve_name(record->kernel));
   for (int i = 0; i < output->ndim; i++)

@@ -1,6 +1,7 @@
 #include "shim/shadow.h"
 
 #include "shim/forward.h"
+#include "shim/host.h"
 #include "shim/include/sgl_kernel_compat.h"
 #include "shim/shadow_file.h"
 
@@ -71,52 +72,6 @@ static bool is_over_budget(enum serve_kernel kernel, uint32_t budget, uint64_t n
   return budget > 0 && spent > 0 && (double)spent * 1000 > (double)since * budget;
 }
 
-/* --- tensors on the host ------------------------------------------------------------------------------------------ */
-
-static size_t element_size(sgl_jit_dtype dtype) {
-  return dtype == SGL_JIT_DTYPE_FLOAT32 ? 4 : dtype == SGL_JIT_DTYPE_BFLOAT16 || dtype == SGL_JIT_DTYPE_FLOAT16 ? 2 : 1;
-}
-
-size_t shadow_bytes(const sgl_jit_tensor *t) {
-  size_t bytes = element_size(t->dtype);
-  for (int d = 0; d < t->ndim; d++)
-    bytes *= (size_t)t->sizes[d];
-  return bytes;
-}
-
-/* A copy in host memory, to be freed; NULL after setting status. */
-static void *host_copy(const sgl_jit_tensor *t, void *stream, sgl_jit_status *status) {
-  size_t bytes = shadow_bytes(t);
-  void *data = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-  *status = data ? sgl_jit_read(t, data, bytes, stream, NULL, 0) : SGL_JIT_ERROR_OUT_OF_MEMORY;
-  if (*status == SGL_JIT_OK)
-    return data;
-  free(data);
-  return NULL;
-}
-
-sgl_jit_status shadow_reference(enum serve_kernel kernel, const sgl_jit_tensor t[], char *message, size_t size) {
-  switch (kernel) {
-  case SERVE_BMM_FP8:
-    return sgl_jit_reference_bmm_fp8(&t[2], &t[0], &t[1], &t[3], &t[4], message, size);
-  case SERVE_DSV3_FUSED_A_GEMM:
-    return sgl_jit_reference_dsv3_fused_a_gemm(&t[0], &t[1], &t[2], message, size);
-  case SERVE_DSV3_ROUTER_GEMM:
-    return sgl_jit_reference_dsv3_router_gemm(&t[0], &t[1], &t[2], message, size);
-  case SERVE_COUNT:
-    break;
-  }
-  return SGL_JIT_ERROR_INTERNAL;
-}
-
-int shadow_output(enum serve_kernel kernel) {
-  return kernel == SERVE_BMM_FP8 ? 2 : 0;
-}
-
-int shadow_tensors(enum serve_kernel kernel) {
-  return kernel == SERVE_BMM_FP8 ? 5 : 3;
-}
-
 /* --- the comparison ----------------------------------------------------------------------------------------------- */
 
 static double value_of(const void *data, sgl_jit_dtype dtype, size_t i) {
@@ -153,7 +108,7 @@ double shadow_error(const void *ours, const void *other, sgl_jit_dtype dtype, si
 
 /* What two right sides may differ by, as measured (docs/performance.md, "Correctness on an H200"): float32 sums 1e-7
  * each; a bfloat16 output 1.7e-3 each, float16 2.3e-4; cuBLASLt's FP8 sums are below float32. */
-double shadow_tolerance(enum serve_kernel kernel, sgl_jit_dtype output) {
+static double default_tolerance(enum serve_kernel kernel, sgl_jit_dtype output) {
   if (output == SGL_JIT_DTYPE_FLOAT32)
     return 1e-6;
   return output == SGL_JIT_DTYPE_BFLOAT16 ? 4e-3 : kernel == SERVE_BMM_FP8 ? 2e-3 : 1e-3;
@@ -198,7 +153,7 @@ static bool run_old(const struct torch_abi *torch, enum serve_kernel kernel, con
       torch->delete_tensor_object((void *)(uintptr_t)stack[handles]);
   sgl_jit_tensor view = views[0];
   done = done && torch->get_data_ptr(output, &view.data) == 0 &&
-         sgl_jit_read(&view, data, shadow_bytes(&view), stream, NULL, 0) == SGL_JIT_OK;
+         sgl_jit_read(&view, data, host_bytes(&view), stream, NULL, 0) == SGL_JIT_OK;
   torch->delete_tensor_object(output);
   return done;
 }
@@ -210,30 +165,14 @@ enum outcome { MATCH, MISMATCH, IGNORED, FAILED };
 /* The tensors that the two sides have read and written, on the host. */
 struct sample {
   sgl_jit_tensor host[SERVE_TENSORS];
-  void *other; /* the other side's output; host[shadow_output()] is ours */
+  void *other; /* the other side's output; host[serve_output()] is ours */
 };
-
-static void free_sample(struct sample *s, int count) {
-  for (int i = 0; i < count; i++)
-    free(s->host[i].data);
-  free(s->other);
-}
 
 static sgl_jit_status take_sample(enum serve_kernel kernel, const sgl_jit_tensor views[], void *stream,
                                   struct sample *s) {
-  sgl_jit_status status = SGL_JIT_OK;
-  for (int i = 0; i < shadow_tensors(kernel) && status == SGL_JIT_OK; i++) {
-    s->host[i] = views[i];
-    s->host[i].device_type = SGL_JIT_DEVICE_CPU;
-    s->host[i].data = host_copy(&views[i], stream, &status);
-  }
-  if (status == SGL_JIT_OK) {
-    size_t bytes = shadow_bytes(&views[shadow_output(kernel)]);
-    s->other = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-    if (!s->other)
-      status = SGL_JIT_ERROR_OUT_OF_MEMORY;
-  }
-  return status;
+  sgl_jit_status status = host_copy(kernel, views, true, stream, s->host, NULL, 0);
+  s->other = status == SGL_JIT_OK ? host_memory(host_bytes(&views[serve_output(kernel)])) : NULL;
+  return status == SGL_JIT_OK && !s->other ? SGL_JIT_ERROR_OUT_OF_MEMORY : status;
 }
 
 static bool run_other(const struct torch_abi *torch, enum serve_kernel kernel, const sgl_jit_tensor views[],
@@ -245,34 +184,35 @@ static bool run_other(const struct torch_abi *torch, enum serve_kernel kernel, c
   *name = "reference";
   sgl_jit_tensor t[SERVE_TENSORS];
   memcpy(t, s->host, sizeof t);
-  t[shadow_output(kernel)].data = s->other;
-  return shadow_reference(kernel, t, NULL, 0) == SGL_JIT_OK;
+  t[serve_output(kernel)].data = s->other;
+  return host_reference(kernel, t, NULL, 0) == SGL_JIT_OK;
 }
 
 static enum outcome compare(const struct torch_abi *torch, enum serve_kernel kernel,
                             const struct shadow_settings *settings, const sgl_jit_tensor views[], void *const tensors[],
                             void *stream) {
-  const sgl_jit_tensor *output = &views[shadow_output(kernel)];
-  size_t bytes = shadow_bytes(output);
+  const sgl_jit_tensor *output = &views[serve_output(kernel)];
+  size_t bytes = host_bytes(output);
   if (bytes == 0)
     return IGNORED;
-  struct sample s = {0};
+  struct sample s;
   const char *other = "";
   enum outcome outcome = FAILED;
   sgl_jit_status status = take_sample(kernel, views, stream, &s);
   if (status == SGL_JIT_ERROR_CAPTURE) {
     outcome = IGNORED;
   } else if (status == SGL_JIT_OK && run_other(torch, kernel, views, tensors, stream, &s, &other)) {
-    double tolerance = settings->tolerance > 0 ? settings->tolerance : shadow_tolerance(kernel, output->dtype);
-    double error =
-        shadow_error(s.host[shadow_output(kernel)].data, s.other, output->dtype, bytes / element_size(output->dtype));
+    double tolerance = settings->tolerance > 0 ? settings->tolerance : default_tolerance(kernel, output->dtype);
+    double error = shadow_error(s.host[serve_output(kernel)].data, s.other, output->dtype,
+                                bytes / host_element_bytes(output->dtype));
     outcome = error <= tolerance ? MATCH : MISMATCH;
     if (outcome == MISMATCH)
       shadow_save(kernel, s.host, s.other, other, error, tolerance);
     if (settings->returns_other && sgl_jit_write(output, s.other, bytes, stream, NULL, 0) != SGL_JIT_OK)
       outcome = FAILED;
   }
-  free_sample(&s, shadow_tensors(kernel));
+  host_free(s.host);
+  free(s.other);
   return outcome;
 }
 

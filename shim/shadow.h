@@ -41,6 +41,10 @@ void shadow_clear_counts(void);
 void shadow_after(const struct torch_abi *torch, enum serve_kernel kernel, const sgl_jit_tensor views[],
                   void *const tensors[], void *stream);
 
+/* The norm of the difference over the norm of the other's; infinite where only one has a number, or they differ and the
+ * other is zero. */
+double shadow_error(const void *ours, const void *other, sgl_jit_dtype dtype, size_t count);
+
 /* Is shadow on? One relaxed load: for the hot path. */
 bool shadow_is_on(enum serve_kernel kernel);
 

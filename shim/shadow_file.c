@@ -1,6 +1,8 @@
 #include "shim/shadow_file.h"
 
+#include "shim/host.h"
 #include "shim/job.h"
+#include "shim/quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +19,6 @@
 #define VARIABLE "SGL_KERNEL_COMPAT_SHADOW_DIR"
 #define MAGIC "sgl-kernel-compat shadow 1\n"
 enum { MOST_DIMENSIONS = 4, HEADER = 4096 };
-
-static const char *const dtypes[] = {[SGL_JIT_DTYPE_FLOAT32] = "float32",
-                                     [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
-                                     [SGL_JIT_DTYPE_FLOAT16] = "float16",
-                                     [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
-                                     [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
-enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-static const char *const tensor_names[SERVE_COUNT][SERVE_TENSORS] = {
-    [SERVE_BMM_FP8] = {"A", "B", "D", "A_scale", "B_scale"},
-    [SERVE_DSV3_FUSED_A_GEMM] = {"output", "mat_a", "mat_b"},
-    [SERVE_DSV3_ROUTER_GEMM] = {"output", "mat_a", "mat_b"}};
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
@@ -54,23 +44,10 @@ static void say_numbers(struct text *t, const int64_t *numbers, int count) {
 }
 
 static void say_tensor(struct text *t, const char *name, const sgl_jit_tensor *tensor) {
-  say(t, "tensor %s %s", name, dtypes[tensor->dtype]);
+  say(t, "tensor %s %s", name, serve_dtype_name(tensor->dtype));
   say_numbers(t, tensor->sizes, tensor->ndim);
   say_numbers(t, tensor->strides, tensor->ndim);
-  say(t, " %zu\n", shadow_bytes(tensor));
-}
-
-static bool write_all(int file, const void *data, size_t size) {
-  for (const char *at = data; size > 0;) {
-    ssize_t written = write(file, at, size);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return false;
-    at += written;
-    size -= (size_t)written;
-  }
-  return true;
+  say(t, " %zu\n", host_bytes(tensor));
 }
 
 /* Under another name first: a file of the final name is whole. On failure nothing stays, and why has the reason. */
@@ -86,10 +63,10 @@ static bool write_file(const char *path, enum serve_kernel kernel, const sgl_jit
     snprintf(why, why_size, "%s: %s", part, strerror(errno));
     return false;
   }
-  bool ok = write_all(file, header, header_size);
-  for (int i = 0; i < shadow_tensors(kernel) && ok; i++)
-    ok = write_all(file, host[i].data, shadow_bytes(&host[i]));
-  ok = ok && write_all(file, other, shadow_bytes(&host[shadow_output(kernel)])) && fsync(file) == 0;
+  bool ok = quiet_write(file, header, header_size);
+  for (int i = 0; i < serve_operands(kernel) && ok; i++)
+    ok = quiet_write(file, host[i].data, host_bytes(&host[i]));
+  ok = ok && quiet_write(file, other, host_bytes(&host[serve_output(kernel)])) && fsync(file) == 0;
   int error = errno;
   ok = close(file) == 0 && ok && rename(part, path) == 0;
   if (!ok) {
@@ -108,20 +85,20 @@ void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const vo
     return;
   }
   const char *folder = secure_getenv(VARIABLE);
-  char path[PATH_MAX] = "", why[PATH_MAX + 64] = VARIABLE " names no folder", header[HEADER], host_name[65] = "host";
-  size_t total = shadow_bytes(&host[shadow_output(kernel)]);
-  for (int i = 0; i < shadow_tensors(kernel); i++)
-    total += shadow_bytes(&host[i]);
+  char path[PATH_MAX] = "", why[PATH_MAX + 64] = VARIABLE " names no folder", header[HEADER], host_name[65];
+  size_t total = host_bytes(&host[serve_output(kernel)]);
+  for (int i = 0; i < serve_operands(kernel); i++)
+    total += host_bytes(&host[i]);
   bool written = false;
   if (folder && folder[0]) {
     struct text t = {header, header + sizeof header};
     say(&t, MAGIC "symbol %s\nother %s\nerror %.9g\ntolerance %.9g\n", serve_name(kernel), other_name, error,
         tolerance);
-    for (int i = 0; i < shadow_tensors(kernel); i++)
-      say_tensor(&t, tensor_names[kernel][i], &host[i]);
-    say_tensor(&t, "other", &host[shadow_output(kernel)]);
+    for (int i = 0; i < serve_operands(kernel); i++)
+      say_tensor(&t, serve_tensor_name(kernel, i), &host[i]);
+    say_tensor(&t, "other", &host[serve_output(kernel)]);
     say(&t, "end\n");
-    gethostname(host_name, sizeof host_name - 1);
+    job_host(host_name, sizeof host_name);
     bool fits = (size_t)snprintf(path, sizeof path, "%s/%s-%s-%ld-%u.shadow", folder, serve_name(kernel), host_name,
                                  (long)getpid(), number) < sizeof path;
     if (!fits)
@@ -181,11 +158,12 @@ static bool read_tensor(const char *at, const char *end, sgl_jit_tensor *tensor,
   char word[128];
   if (!next_word(&at, end, word, sizeof word))
     return false;
-  int dtype = 0, dimensions, strides;
-  while (dtype < DTYPES && !(dtypes[dtype] && strcmp(dtypes[dtype], word) == 0))
+  int dtype = SGL_JIT_DTYPE_FLOAT32, dimensions, strides;
+  while (dtype <= SGL_JIT_DTYPE_FLOAT8_E5M2 && strcmp(serve_dtype_name((sgl_jit_dtype)dtype), word) != 0)
     dtype++;
-  if (dtype == DTYPES || !next_word(&at, end, word, sizeof word) || !read_numbers(word, numbers[0], &dimensions) ||
-      !next_word(&at, end, word, sizeof word) || !read_numbers(word, numbers[1], &strides) || dimensions != strides)
+  if (dtype > SGL_JIT_DTYPE_FLOAT8_E5M2 || !next_word(&at, end, word, sizeof word) ||
+      !read_numbers(word, numbers[0], &dimensions) || !next_word(&at, end, word, sizeof word) ||
+      !read_numbers(word, numbers[1], &strides) || dimensions != strides)
     return false;
   size_t bytes = 8;
   for (int i = 0; i < dimensions; i++)
@@ -193,7 +171,7 @@ static bool read_tensor(const char *at, const char *end, sgl_jit_tensor *tensor,
       return false;
   *tensor = (sgl_jit_tensor){NULL, (sgl_jit_dtype)dtype, SGL_JIT_DEVICE_CPU, 0, dimensions, numbers[0], numbers[1]};
   char *stop;
-  return next_word(&at, end, word, sizeof word) && strtoull(word, &stop, 10) == shadow_bytes(tensor) && !*stop &&
+  return next_word(&at, end, word, sizeof word) && strtoull(word, &stop, 10) == host_bytes(tensor) && !*stop &&
          at == end;
 }
 
@@ -202,9 +180,9 @@ static bool fault(char *message, size_t size, const char *path, const char *text
   return false;
 }
 
-static bool read_header(const char *path, size_t size, struct shadow_record *record, char *message,
-                        size_t message_size) {
-  const char *text = record->memory, *at = text + strlen(MAGIC), *end = text + size;
+static bool read_text(const char *path, const char *text, size_t size, struct shadow_record *record, char *message,
+                      size_t message_size) {
+  const char *at = text + strlen(MAGIC), *end = text + size;
   int tensors = 0;
   bool named = false, ended = false;
   while (!ended) {
@@ -216,14 +194,14 @@ static bool read_header(const char *path, size_t size, struct shadow_record *rec
     if (strcmp(key, "end") == 0) {
       ended = true;
     } else if (strcmp(key, "tensor") == 0) {
-      int wanted = named ? shadow_tensors(record->kernel) : 0;
+      int wanted = named ? serve_operands(record->kernel) : 0;
       ok = tensors <= wanted && named && next_word(&at, stop, word, sizeof word) &&
-           strcmp(word, tensors < wanted ? tensor_names[record->kernel][tensors] : "other") == 0;
+           strcmp(word, tensors < wanted ? serve_tensor_name(record->kernel, tensors) : "other") == 0;
       sgl_jit_tensor other;
       ok = ok && read_tensor(at, stop, tensors < wanted ? &record->tensors[tensors] : &other, record->numbers[tensors]);
       if (ok && tensors == wanted) {
-        const sgl_jit_tensor *ours = &record->tensors[shadow_output(record->kernel)];
-        ok = other.dtype == ours->dtype && shadow_bytes(&other) == shadow_bytes(ours);
+        const sgl_jit_tensor *ours = &record->tensors[serve_output(record->kernel)];
+        ok = other.dtype == ours->dtype && host_bytes(&other) == host_bytes(ours);
       }
       tensors++;
     } else if (next_word(&at, stop, word, sizeof word)) {
@@ -254,13 +232,13 @@ static bool read_header(const char *path, size_t size, struct shadow_record *rec
     }
     at = stop + 1;
   }
-  if (!named || tensors != shadow_tensors(record->kernel) + 1)
+  if (!named || tensors != serve_operands(record->kernel) + 1)
     return fault(message, message_size, path, "its header does not name all tensors");
   /* The tensors get memory of their own: the kernels want them at multiples of 16 bytes. */
   for (int i = 0; i < tensors; i++) {
     bool is_other = i == tensors - 1;
-    size_t bytes = shadow_bytes(&record->tensors[is_other ? shadow_output(record->kernel) : i]);
-    void *data = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    size_t bytes = host_bytes(&record->tensors[is_other ? serve_output(record->kernel) : i]);
+    void *data = host_memory(bytes);
     if (!data)
       return fault(message, message_size, path, "out of memory");
     if (is_other)
@@ -286,25 +264,25 @@ bool shadow_load(const char *path, struct shadow_record *record, char *message, 
     return false;
   }
   size_t size = (size_t)stat.st_size;
+  char *text = NULL;
   bool ok = S_ISREG(stat.st_mode) && size > strlen(MAGIC) && size <= (size_t)SHADOW_LIMIT + HEADER;
   if (ok) {
-    record->memory = malloc(size);
-    ok = record->memory && fread(record->memory, 1, size, file) == size;
+    text = malloc(size);
+    ok = text && fread(text, 1, size, file) == size;
   }
   fclose(file);
-  if (!ok || memcmp(record->memory, MAGIC, strlen(MAGIC)) != 0)
+  if (!ok || memcmp(text, MAGIC, strlen(MAGIC)) != 0)
     ok = fault(message, message_size, path, "no file that a shadow comparison has saved");
   else
-    ok = read_header(path, size, record, message, message_size);
+    ok = read_text(path, text, size, record, message, message_size);
+  free(text);
   if (!ok)
     shadow_record_free(record);
   return ok;
 }
 
 void shadow_record_free(struct shadow_record *record) {
-  for (int i = 0; i < SERVE_TENSORS; i++)
-    free(record->tensors[i].data);
+  host_free(record->tensors);
   free((void *)(uintptr_t)record->other);
-  free(record->memory);
   *record = (struct shadow_record){0};
 }

@@ -18,16 +18,6 @@
 
 #include <sgl_kernel_jit/sgl_kernel_jit.h>
 
-/* The parts of the comparison that a replay needs too. */
-size_t shadow_bytes(const sgl_jit_tensor *t);
-int shadow_output(enum serve_kernel kernel);  /* which tensor is written, in the operator's order */
-int shadow_tensors(enum serve_kernel kernel); /* how many count: no workspace */
-sgl_jit_status shadow_reference(enum serve_kernel kernel, const sgl_jit_tensor t[], char *message, size_t size);
-/* The norm of the difference over the norm of the other's; infinite where only one has a number, or they differ and
- * the other is zero. */
-double shadow_error(const void *ours, const void *other, sgl_jit_dtype dtype, size_t count);
-double shadow_tolerance(enum serve_kernel kernel, sgl_jit_dtype output);
-
 /* Writes a file into the folder that SGL_KERNEL_COMPAT_SHADOW_DIR names: the first SHADOW_FILES mismatches of the
  * process for each kernel, of at most SHADOW_LIMIT bytes each. The first mismatch of a kernel is told on stderr in one
  * line, by the first rank, with the file or why there is none. host: tensors in host memory, ours among them. */
@@ -35,7 +25,7 @@ enum { SHADOW_FILES = 3, SHADOW_LIMIT = 256 << 20 };
 void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const void *other, const char *other_name,
                  double error, double tolerance);
 
-/* A file that was read: everything points into `memory`. */
+/* A file that was read, its tensors in host memory. */
 struct shadow_record {
   enum serve_kernel kernel;
   char other_name[32];
@@ -43,7 +33,6 @@ struct shadow_record {
   sgl_jit_tensor tensors[SERVE_TENSORS];
   const void *other;
   int64_t numbers[SERVE_TENSORS + 1][2][4]; /* the sizes and strides of the tensors, and of the other output */
-  void *memory;
 };
 
 /* False after writing one line into message: what is wrong with the file. Nothing in it is trusted. Free with

@@ -225,17 +225,6 @@ static void print_metrics(FILE *out, const struct who *who, const struct usage_r
 
 /* --- one file ----------------------------------------------------------------------------------------------------- */
 
-static bool write_all(int file, const char *text, size_t size) {
-  while (size > 0) {
-    ssize_t written = TEMP_FAILURE_RETRY(write(file, text, size));
-    if (written <= 0)
-      return false;
-    text += written;
-    size -= (size_t)written;
-  }
-  return true;
-}
-
 /* Under its name only when it is whole and on the disk. */
 static bool put_file(int folder, const char *name, const char *text, size_t size) {
   char temporary[400];
@@ -244,7 +233,7 @@ static bool put_file(int folder, const char *name, const char *text, size_t size
   int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0)
     return false;
-  bool good = write_all(file, text, size) && fsync(file) == 0;
+  bool good = quiet_write(file, text, size) && fsync(file) == 0;
   int problem = errno;
   if (close(file) != 0 && good) {
     good = false;

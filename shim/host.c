@@ -1,0 +1,58 @@
+#include "shim/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t host_element_bytes(sgl_jit_dtype dtype) {
+  return dtype == SGL_JIT_DTYPE_FLOAT32 ? 4 : dtype == SGL_JIT_DTYPE_BFLOAT16 || dtype == SGL_JIT_DTYPE_FLOAT16 ? 2 : 1;
+}
+
+size_t host_bytes(const sgl_jit_tensor *t) {
+  size_t bytes = host_element_bytes(t->dtype);
+  for (int d = 0; d < t->ndim; d++)
+    bytes *= (size_t)t->sizes[d];
+  return bytes;
+}
+
+void *host_memory(size_t bytes) {
+  return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+}
+
+sgl_jit_status host_copy(enum serve_kernel kernel, const sgl_jit_tensor views[], bool with_output, void *stream,
+                         sgl_jit_tensor host[SERVE_TENSORS], char *message, size_t message_size) {
+  sgl_jit_status status = SGL_JIT_OK;
+  memset(host, 0, SERVE_TENSORS * sizeof *host);
+  for (int i = 0; i < serve_operands(kernel) && status == SGL_JIT_OK; i++) {
+    size_t bytes = host_bytes(&views[i]);
+    host[i] = views[i];
+    host[i].device_type = SGL_JIT_DEVICE_CPU;
+    host[i].data = host_memory(bytes);
+    if (!host[i].data) {
+      snprintf(message, message_size, "%s: no memory for copies on the host", serve_name(kernel));
+      return SGL_JIT_ERROR_OUT_OF_MEMORY;
+    }
+    if (with_output || i != serve_output(kernel))
+      status = sgl_jit_read(&views[i], host[i].data, bytes, stream, message, message_size);
+  }
+  return status;
+}
+
+void host_free(const sgl_jit_tensor host[SERVE_TENSORS]) {
+  for (int i = 0; i < SERVE_TENSORS; i++)
+    free(host[i].data);
+}
+
+sgl_jit_status host_reference(enum serve_kernel kernel, const sgl_jit_tensor t[], char *message, size_t message_size) {
+  switch (kernel) {
+  case SERVE_BMM_FP8:
+    return sgl_jit_reference_bmm_fp8(&t[2], &t[0], &t[1], &t[3], &t[4], message, message_size);
+  case SERVE_DSV3_FUSED_A_GEMM:
+    return sgl_jit_reference_dsv3_fused_a_gemm(&t[0], &t[1], &t[2], message, message_size);
+  case SERVE_DSV3_ROUTER_GEMM:
+    return sgl_jit_reference_dsv3_router_gemm(&t[0], &t[1], &t[2], message, message_size);
+  case SERVE_COUNT:
+    break;
+  }
+  return SGL_JIT_ERROR_INTERNAL;
+}
