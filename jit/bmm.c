@@ -226,7 +226,7 @@ static __attribute__((cold)) sgl_jit_status refused(const struct jit_blas *blas,
 static bool is_capturing(const struct jit_driver *driver, CUstream stream) {
   int status = 0;
   CUresult error = driver->cuStreamIsCapturing(stream, &status);
-  return error ? error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST : status != 0;
+  return error ? jit_is_capture_error(error) : status != 0;
 }
 
 /* Errors that a capture can be the reason of. */

@@ -65,8 +65,7 @@ static sgl_jit_status bytes_of(const sgl_jit_tensor *t, size_t *bytes, struct ji
 static sgl_jit_status copied(const struct jit_place *place, CUresult error, struct jit_message m) {
   if (!error)
     return SGL_JIT_OK;
-  bool capture = error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST;
-  return jit_fail(m, capture ? SGL_JIT_ERROR_CAPTURE : SGL_JIT_ERROR_LAUNCH,
+  return jit_fail(m, jit_is_capture_error(error) ? SGL_JIT_ERROR_CAPTURE : SGL_JIT_ERROR_LAUNCH,
                   "the driver refused the copy, or an earlier error surfaced: %s",
                   jit_driver_error(place->driver, error).text);
 }
@@ -93,8 +92,8 @@ static sgl_jit_status copy(const struct jit_place *place, uint64_t device, void 
   return copied(place, error, m);
 }
 
-static sgl_jit_status transfer(const sgl_jit_tensor *t, void *host, size_t size, bool to_host, void *stream,
-                               struct jit_message m) {
+static sgl_jit_status transfer_checked(const sgl_jit_tensor *t, void *host, size_t size, bool to_host, void *stream,
+                                       struct jit_message m) {
   size_t bytes = 0;
   sgl_jit_status status = bytes_of(t, &bytes, m);
   if (status != SGL_JIT_OK)
@@ -120,22 +119,23 @@ static sgl_jit_status transfer(const sgl_jit_tensor *t, void *host, size_t size,
   return status;
 }
 
-sgl_jit_status sgl_jit_read(const sgl_jit_tensor *tensor, void *data, size_t size, void *stream, char *message,
-                            size_t message_size) {
+static sgl_jit_status transfer(const sgl_jit_tensor *t, void *host, size_t size, bool to_host, void *stream,
+                               struct jit_message m) {
   int saved_errno = errno;
-  struct jit_message m = {message, message_size, "sgl_jit_read"};
-  sgl_jit_status status = transfer(tensor, data, size, true, stream, m);
+  sgl_jit_status status = transfer_checked(t, host, size, to_host, stream, m);
   errno = saved_errno;
   return status;
 }
 
+sgl_jit_status sgl_jit_read(const sgl_jit_tensor *tensor, void *data, size_t size, void *stream, char *message,
+                            size_t message_size) {
+  return transfer(tensor, data, size, true, stream, (struct jit_message){message, message_size, "sgl_jit_read"});
+}
+
 sgl_jit_status sgl_jit_write(const sgl_jit_tensor *tensor, const void *data, size_t size, void *stream, char *message,
                              size_t message_size) {
-  int saved_errno = errno;
-  struct jit_message m = {message, message_size, "sgl_jit_write"};
-  sgl_jit_status status = transfer(tensor, (void *)(uintptr_t)data, size, false, stream, m);
-  errno = saved_errno;
-  return status;
+  return transfer(tensor, (void *)(uintptr_t)data, size, false, stream,
+                  (struct jit_message){message, message_size, "sgl_jit_write"});
 }
 
 /* --- the reference ------------------------------------------------------------------------------------------------ */
@@ -146,12 +146,13 @@ static sgl_jit_status check_cpu(bool cuda, int device, struct jit_message m) {
               : SGL_JIT_OK;
 }
 
-sgl_jit_status sgl_jit_reference_dsv3_router_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *hidden_states,
-                                                  const sgl_jit_tensor *router_weights, char *message,
-                                                  size_t message_size) {
-  struct jit_message m = {message, message_size, "dsv3_router_gemm"};
+typedef sgl_jit_status check_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *a, const sgl_jit_tensor *w,
+                                  struct jit_gemm *gemm, struct jit_message m);
+
+static sgl_jit_status reference_gemm(check_gemm *check, const sgl_jit_tensor *output, const sgl_jit_tensor *a,
+                                     const sgl_jit_tensor *w, struct jit_message m) {
   struct jit_gemm gemm;
-  sgl_jit_status status = jit_check_router(output, hidden_states, router_weights, &gemm, m);
+  sgl_jit_status status = check(output, a, w, &gemm, m);
   if (status == SGL_JIT_OK)
     status = check_cpu(gemm.cuda, gemm.device, m);
   if (status == SGL_JIT_OK)
@@ -159,16 +160,17 @@ sgl_jit_status sgl_jit_reference_dsv3_router_gemm(const sgl_jit_tensor *output, 
   return status;
 }
 
+sgl_jit_status sgl_jit_reference_dsv3_router_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *hidden_states,
+                                                  const sgl_jit_tensor *router_weights, char *message,
+                                                  size_t message_size) {
+  return reference_gemm(jit_check_router, output, hidden_states, router_weights,
+                        (struct jit_message){message, message_size, "dsv3_router_gemm"});
+}
+
 sgl_jit_status sgl_jit_reference_dsv3_fused_a_gemm(const sgl_jit_tensor *output, const sgl_jit_tensor *mat_a,
                                                    const sgl_jit_tensor *mat_b, char *message, size_t message_size) {
-  struct jit_message m = {message, message_size, "dsv3_fused_a_gemm"};
-  struct jit_gemm gemm;
-  sgl_jit_status status = jit_check_fused_a(output, mat_a, mat_b, &gemm, m);
-  if (status == SGL_JIT_OK)
-    status = check_cpu(gemm.cuda, gemm.device, m);
-  if (status == SGL_JIT_OK)
-    jit_reference_gemm(&gemm);
-  return status;
+  return reference_gemm(jit_check_fused_a, output, mat_a, mat_b,
+                        (struct jit_message){message, message_size, "dsv3_fused_a_gemm"});
 }
 
 sgl_jit_status sgl_jit_reference_bmm_fp8(const sgl_jit_tensor *output, const sgl_jit_tensor *A, const sgl_jit_tensor *B,

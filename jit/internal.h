@@ -246,6 +246,11 @@ enum {
   JIT_CUDA_ACCESS_STREAMING = 1,
 };
 
+/* Forbidden because a stream is being captured. */
+static inline bool jit_is_capture_error(CUresult error) {
+  return error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST;
+}
+
 /* The driver, found and initialised at first use; later calls read one pointer. An error in a child of a process that
  * had used it. */
 sgl_jit_status jit_driver(const struct jit_driver **driver, struct jit_message m);

@@ -102,7 +102,7 @@ static sgl_jit_status load(const struct jit_driver *driver, const struct jit_dev
     driver->cuThreadExchangeStreamCaptureMode(&mode);
   jit_count(loads, 1);
   jit_count(load_ns, jit_now_ns() - start);
-  if (error >= JIT_CUDA_CAPTURE_FIRST && error <= JIT_CUDA_CAPTURE_LAST)
+  if (jit_is_capture_error(error))
     return jit_fail(m, SGL_JIT_ERROR_CAPTURE,
                     "the first use of this shape came during a stream capture, where this driver loads no code (%s); "
                     "call it once with this shape before the capture",
