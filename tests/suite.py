@@ -6,9 +6,30 @@ class Skip(Exception):
     """Raised by a test that cannot run here, with the reason."""
 
 
+def _name():
+    return pathlib.Path(sys.argv[0]).stem.removeprefix("test_")
+
+
+def skip_all(reason):
+    """Ends the process: none of its tests can run here."""
+    print(f"skip {_name()}.all: {reason}\n{_name()}: 0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+
+
+def cuda_torch():
+    """torch, with a GPU; else the end of the process."""
+    try:
+        import torch
+    except ImportError as e:
+        skip_all(f"no torch: {e}")
+    if not torch.cuda.is_available():
+        skip_all(f"torch {torch.__version__} sees no GPU")
+    return torch
+
+
 def main(tests):
     """Runs the functions test_* of a dictionary in its order, prints the closing line, and ends the process."""
-    name = pathlib.Path(sys.argv[0]).stem.removeprefix("test_")
+    name = _name()
     passed = failed = skipped = 0
     for test, function in [(n, f) for n, f in tests.items() if n.startswith("test_") and callable(f)]:
         try:

@@ -6,23 +6,14 @@ SGL_TEST_KERNEL_WHEELS: folders, with colons between, in which tests/python/kern
 this torch; each is tried beside the package as well."""
 import os, pathlib, re, subprocess, sys, tempfile, zipfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from suite import cuda_torch, skip_all
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 wheels = list((pathlib.Path(os.environ["BUILD_DIR"]) / "wheel").glob("*.whl"))
-
-
-def skip(reason):
-    print(f"skip python.all: {reason}\npython: 0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
-
-
-try:
-    import torch
-except ImportError as e:
-    skip(f"no torch: {e}")
-if not torch.cuda.is_available():
-    skip(f"torch {torch.__version__} sees no GPU")
+cuda_torch()
 if not wheels:
-    skip("no wheel: make wheel")
+    skip_all("no wheel: make wheel")
 passed = failed = skipped = 0
 with tempfile.TemporaryDirectory() as folder:
     with zipfile.ZipFile(wheels[0]) as wheel:

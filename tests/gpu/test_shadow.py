@@ -6,23 +6,11 @@ SGL_TEST_KERNEL_WHEELS: as in test_python.py; the first folder whose wheel still
 import ctypes, json, os, pathlib, subprocess, sys, tempfile, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from suite import Skip, main
+from suite import Skip, cuda_torch, main
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"]).resolve()
 ROUTER, FUSED_A = "dsv3_router_gemm", "dsv3_fused_a_gemm"
-
-
-def skip_all(reason):
-    print(f"skip shadow.all: {reason}\nshadow: 0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
-
-
-try:
-    import torch
-except ImportError as e:
-    skip_all(f"no torch: {e}")
-if not torch.cuda.is_available():
-    skip_all(f"torch {torch.__version__} sees no GPU")
+torch = cuda_torch()
 
 
 # --- in the child ----------------------------------------------------------------------------------------------------

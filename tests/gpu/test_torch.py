@@ -5,7 +5,7 @@ The part through C++ needs g++ and torch's headers and is skipped without them; 
 import ctypes, os, pathlib, shutil, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from suite import Skip, main
+from suite import Skip, cuda_torch, main
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 LIB = BUILD / "lib"
@@ -13,20 +13,7 @@ CONSUMER = pathlib.Path(__file__).resolve().parents[1] / "shim" / "torch_consume
 TOKENS = range(1, 17)
 ROUTER = ((256, 7168), (384, 7168))
 FUSED_A = (2112, 7168)
-
-
-def skip_all(reason):
-    print(f"skip torch.all: {reason}")
-    print("torch: 0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
-
-
-try:
-    import torch
-except ImportError as e:
-    skip_all(f"no torch: {e}")
-if not torch.cuda.is_available():
-    skip_all(f"torch {torch.__version__} sees no GPU")
+torch = cuda_torch()
 
 compat = ctypes.CDLL(str(LIB / "libsgl_kernel_compat.so"))
 

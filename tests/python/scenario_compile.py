@@ -55,36 +55,33 @@ def test_fullgraph():
                 assert_close(torch, f(a, w), want * 2)
 
 
-def test_old_attribute_under_filters():
-    """Where torch looks an attribute up, while it traces and in its guards, no filter makes an error of the warning."""
-
-    def layer(a, w):
-        return sgl_kernel.gemm.dsv3_fused_a_gemm(a, w) + 1
-
+def under_filters(layer, warned):
+    """Where torch looks a name up, while it traces and in its guards, no filter makes an error of the warning."""
     a, w, _ = operands(torch, 2, 256)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         f = compiled(layer)
         for _ in range(2):
             assert torch.equal(f(a, w.t()), sgl_kernel_jit.dsv3_fused_a_gemm(a, w.t()) + 1)
-        raises(DeprecationWarning, "sgl_kernel.gemm.dsv3_fused_a_gemm is deprecated", layer, a, w.t())
+        raises(DeprecationWarning, f"{warned} is deprecated", layer, a, w.t())
+
+
+def test_old_attribute_under_filters():
+    def layer(a, w):
+        return sgl_kernel.gemm.dsv3_fused_a_gemm(a, w) + 1
+
+    under_filters(layer, "sgl_kernel.gemm.dsv3_fused_a_gemm")
 
 
 def test_old_import_under_filters():
-    """The same for an import statement that torch traces, and carries out itself."""
+    """An import statement that torch traces, and carries out itself."""
 
     def layer(a, w):
         from sgl_kernel import bmm_fp8, dsv3_fused_a_gemm
 
         return dsv3_fused_a_gemm(a, w) + (bmm_fp8 is not None)
 
-    a, w, _ = operands(torch, 2, 256)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        f = compiled(layer)
-        for _ in range(2):
-            assert torch.equal(f(a, w.t()), sgl_kernel_jit.dsv3_fused_a_gemm(a, w.t()) + 1)
-        raises(DeprecationWarning, "sgl_kernel.bmm_fp8 is deprecated", layer, a, w.t())
+    under_filters(layer, "sgl_kernel.bmm_fp8")
 
 
 def test_operators_fullgraph():
