@@ -1,5 +1,7 @@
 #include "shim/usage.h"
 
+#include "shim/policy_text.h"
+
 #include "compat_table.h"
 
 #include <dlfcn.h>
@@ -11,7 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-const char *const usage_stage_names[USAGE_STAGES] = {"silent", "warn", "error", "tombstone"};
 static const char *const faces[] = {
     [SGL_COMPAT_CALL_CXX] = "cxx", [SGL_COMPAT_CALL_OPERATOR] = "operator", [SGL_COMPAT_CALL_PYTHON] = "python"};
 
@@ -145,16 +146,9 @@ enum { BUCKETS = 512, PLACES = 8192 };
 static _Atomic(struct place *) buckets[BUCKETS];
 static atomic_uint places;
 
-static int find_symbol(const char *id) {
-  for (unsigned i = 0; id && i < compat_symbols_count; i++)
-    if (strcmp(compat_symbols[i].id, id) == 0)
-      return (int)i;
-  return -1;
-}
-
 static unsigned find_stage(const char *name) {
   unsigned stage = 0;
-  while (stage < USAGE_STAGES && !(name && strcmp(name, usage_stage_names[stage]) == 0))
+  while (stage < USAGE_STAGES && !(name && strcmp(name, policy_stage_name((sgl_compat_stage)stage)) == 0))
     stage++;
   return stage;
 }
@@ -207,15 +201,16 @@ static struct place *find_place(sgl_compat_call call, unsigned symbol, const cha
 
 void *sgl_compat_usage_python(const char *symbol, sgl_compat_call call, const char *stage, const char *module,
                               const char *file, unsigned line) {
-  int saved = errno, index = find_symbol(symbol);
+  int saved = errno;
+  unsigned index = symbol ? policy_symbol(symbol, strlen(symbol)) : COMPAT_SYMBOLS;
   unsigned number = find_stage(stage);
   bool sample = stage == NULL && call == SGL_COMPAT_CALL_OPERATOR;
   void *count = NULL;
-  if (index >= 0 && (sample || number < USAGE_STAGES) &&
+  if (index < COMPAT_SYMBOLS && (sample || number < USAGE_STAGES) &&
       (call == SGL_COMPAT_CALL_PYTHON || call == SGL_COMPAT_CALL_OPERATOR)) {
     bool full = atomic_load_explicit(&places, memory_order_relaxed) >= PLACES;
     struct place *place =
-        find_place(call, (unsigned)index, full || !module ? "" : module, full || !file ? "" : file, full ? 0 : line);
+        find_place(call, index, full || !module ? "" : module, full || !file ? "" : file, full ? 0 : line);
     if (place) {
       set_first(&place->first);
       count = sample ? &place->samples : &place->calls[number];

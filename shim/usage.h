@@ -77,7 +77,6 @@ struct usage_row {
   const char *module, *file;         /* of Python; NULL: no Python place is known */
   unsigned line;
 };
-extern const char *const usage_stage_names[USAGE_STAGES];
 
 /* All places with a count, in an order that does not depend on the run; to be freed. NULL without memory. */
 struct usage_row *usage_rows(size_t *count);

@@ -6,6 +6,7 @@
 #include "shim/usage.h"
 
 #include "shim/job.h"
+#include "shim/policy_text.h"
 #include "shim/quiet.h"
 #include "shim/shadow.h"
 #include "shim/text.h"
@@ -102,7 +103,8 @@ static void print_use(FILE *out, const struct usage_row *row) {
   fputs(",\"calls\":{", out);
   for (int stage = 0; stage < USAGE_STAGES; stage++)
     if (row->calls[stage]) {
-      fprintf(out, "%s\"%s\":%llu", comma, usage_stage_names[stage], (unsigned long long)row->calls[stage]);
+      fprintf(out, "%s\"%s\":%llu", comma, policy_stage_name((sgl_compat_stage)stage),
+              (unsigned long long)row->calls[stage]);
       comma = ",";
     }
   putc('}', out);
@@ -173,7 +175,7 @@ static void print_series(FILE *out, const struct who *who, const struct usage_ro
   fputs("sgl_kernel_compat_calls_total{", out);
   print_label(out, "symbol", row->symbol);
   print_label(out, "face", row->face);
-  print_label(out, "stage", usage_stage_names[stage]);
+  print_label(out, "stage", policy_stage_name((sgl_compat_stage)stage));
   print_label(out, "removed_in", row->removed_in);
   print_label(out, "module", module_of(row));
   print_process(out, who, calls);
