@@ -112,10 +112,11 @@ bool audit_report_sarif(const struct audit_run *run) {
                                 report_sarif_message("A file that should have been analysed was not."), "id",
                                 "not-entered", "shortDescription",
                                 report_sarif_message("A link to a folder elsewhere that was left out.")));
-  json_t *one = json_pack("{s:{s:o}, s:[{s:b, s:i, s:o}], s:o, s:{s:s, s:s, s:b}}", "tool", "driver", driver,
-                          "invocations", "executionSuccessful", 1, "exitCode", audit_status(run),
-                          "toolExecutionNotifications", notifications(run), "results", results, "properties", "kernel",
-                          run->kernel, "kernelFrom", run->kernel_from, "environment", run->environment);
+  json_t *one =
+      json_pack("{s:{s:o}, s:[{s:b, s:i, s:o}], s:o, s:{s:s, s:s, s:b}}", "tool", "driver", driver, "invocations",
+                "executionSuccessful", !(audit_status(run) & EXIT_NOT_ANALYSED), "exitCode", audit_status(run),
+                "toolExecutionNotifications", notifications(run), "results", results, "properties", "kernel",
+                run->kernel, "kernelFrom", run->kernel_from, "environment", run->environment);
   json_t *log = report_sarif_log(json_pack("[o]", one));
   bool done = log && json_dumpf(log, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF;
   json_decref(log);

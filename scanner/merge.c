@@ -441,8 +441,10 @@ json_t *merge_finish(struct merge *merge, void (*say)(const char *line), int *st
   *status = 0;
   for (size_t i = 0; i < merge->groups_count; i++) {
     struct group *group = &merge->groups[i];
-    if (!complete(group, say))
+    if (!complete(group, say)) {
       group->exit_code |= EXIT_NOT_ANALYSED;
+      group->successful = false;
+    }
     *status |= (int)group->exit_code;
     json_array_append_new(runs, finish_group(group));
   }

@@ -165,12 +165,13 @@ bool report_sarif(const struct report *report) {
   char *route = report_route(options);
   json_t *driver = json_pack("{s:s, s:s, s:o, s:o}", "name", "sgl-migrate", "version", SGL_VERSION, "rules", rules,
                              "notifications", descriptors());
-  json_t *run = json_pack("{s:{s:o}, s:[{s:b, s:i, s:o, s:o}], s:o, s:s, s:o, s:{s:s, s:s, s:I, s:I}}", "tool",
-                          "driver", driver, "invocations", "executionSuccessful", 1, "exitCode", report_status(totals),
-                          "toolExecutionNotifications", notifications(report, false), "toolConfigurationNotifications",
-                          notifications(report, true), "originalUriBaseIds", bases, "columnKind", "utf16CodeUnits",
-                          "results", results, "properties", "kernel", options->kernel, "to", route, "filesAnalysed",
-                          (json_int_t)totals->files, "ignoredByGit", (json_int_t)totals->ignored);
+  json_t *run =
+      json_pack("{s:{s:o}, s:[{s:b, s:i, s:o, s:o}], s:o, s:s, s:o, s:{s:s, s:s, s:I, s:I}}", "tool", "driver", driver,
+                "invocations", "executionSuccessful", !(report_status(totals) & EXIT_NOT_ANALYSED), "exitCode",
+                report_status(totals), "toolExecutionNotifications", notifications(report, false),
+                "toolConfigurationNotifications", notifications(report, true), "originalUriBaseIds", bases,
+                "columnKind", "utf16CodeUnits", "results", results, "properties", "kernel", options->kernel, "to",
+                route, "filesAnalysed", (json_int_t)totals->files, "ignoredByGit", (json_int_t)totals->ignored);
   free(route);
   free(indexes);
   if (report->shards) {

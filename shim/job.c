@@ -47,7 +47,7 @@ void job_host(char *text, size_t size) {
 }
 
 /* Field 22 of /proc/self/stat; 0 where that cannot be read. The name in field 2 may have blanks and brackets. */
-static unsigned long long started(void) {
+unsigned long long job_started(void) {
   char text[1024];
   int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
@@ -63,7 +63,7 @@ static unsigned long long started(void) {
 void job_process_name(char *text, size_t size) {
   char host[65];
   job_host(host, sizeof host);
-  snprintf(text, size, "%s-%ld-%llu", host, (long)getpid(), started());
+  snprintf(text, size, "%s-%ld-%llu", host, (long)getpid(), job_started());
 }
 
 bool job_seed(char *text, size_t size) {

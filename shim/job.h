@@ -16,9 +16,10 @@ bool job_is_first_rank(void);
  * tells. SGL_KERNEL_COMPAT_JOB goes first. Without the environment in programs with more rights than their caller. */
 bool job_seed(char *text, size_t size);
 
-/* "host-pid-start": the start of the process is the kernel's clock tick. For file names: the host's name has no other
- * characters than letters, digits, '.', '_' and '-'. */
+/* "host-pid-start". For file names: the host's name has no other characters than letters, digits, '.', '_' and '-'. */
 void job_process_name(char *text, size_t size);
 void job_host(char *text, size_t size);
+/* The clock tick at which the process began, since the machine did: pids come again. 0 where nothing tells. */
+unsigned long long job_started(void);
 
 #endif

@@ -31,6 +31,7 @@
 /* What the environment says about the process. The thread that writes may not look: another one may be changing it. */
 struct who {
   char host[65], job[256], rank[32];
+  unsigned long long start; /* of the process; filled in when a file is written */
 };
 static const struct who nobody;
 static _Atomic(const struct who *) whose = &nobody; /* earlier ones stay: a thread may be reading */
@@ -59,13 +60,14 @@ static void print_string(FILE *out, const char *name, const char *value) {
   text_json(out, value);
 }
 
-static void print_header(FILE *out, const struct who *who) {
+static void print_header(FILE *out, const struct who *who, size_t lines) {
   char program[4096];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = '\0';
   fputs("{\"schema\":\"" SCHEMA "\",\"version\":\"" SGL_VERSION "\",\"package\":\"" COMPAT_PACKAGE "\",", out);
   print_string(out, "host", who->host);
-  fprintf(out, ",\"pid\":%ld,\"written\":%lld,", (long)getpid(), (long long)time(NULL));
+  fprintf(out, ",\"pid\":%ld,\"start\":%llu,\"written\":%lld,\"lines\":%zu,", (long)getpid(), who->start,
+          (long long)time(NULL), lines);
   print_string(out, "job", who->job);
   putc(',', out);
   print_string(out, "rank", who->rank);
@@ -131,10 +133,9 @@ static void print_shadow(FILE *out, enum serve_kernel kernel) {
           (unsigned long long)n.errors);
 }
 
-static void print_lines(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
+static void print_counts(FILE *out, const struct usage_row *rows, size_t count) {
   char name[128];
   uint64_t calls;
-  print_header(out, who);
   for (size_t i = 0; i < count; i++)
     print_use(out, &rows[i]);
   for (size_t i = 0; usage_kernel_row(i, name, sizeof name, &calls); i++)
@@ -143,6 +144,22 @@ static void print_lines(FILE *out, const struct who *who, const struct usage_row
     print_shadow(out, (enum serve_kernel)kernel);
   if (usage_kernels_lost())
     fprintf(out, "{\"kernels_lost\":%llu}\n", (unsigned long long)usage_kernels_lost());
+}
+
+/* The header says how many lines follow, so that a copy that was cut is known; meanwhile new kernels may run. */
+static void print_lines(FILE *out, const struct who *who, const struct usage_row *rows, size_t count) {
+  char *text = NULL;
+  size_t size = 0, lines = 0;
+  FILE *body = open_memstream(&text, &size);
+  if (body)
+    print_counts(body, rows, count);
+  if (body && fclose(body) == 0) {
+    for (size_t i = 0; i < size; i++)
+      lines += text[i] == '\n';
+    print_header(out, who, lines);
+    fwrite(text, 1, size, out);
+  }
+  free(text);
 }
 
 /* The module of a row for a label: a shared object's name, a Python module, or nothing. */
@@ -163,12 +180,13 @@ static void print_label(FILE *out, const char *name, const char *value) {
   fputs("\",", out);
 }
 
-/* The labels that end a series. With pid and host: the collector refuses the same series from two files. */
+/* The labels that end a series. With host, pid and start, as the file's name: the collector refuses the same series
+ * from two files, and those of processes that have ended are still there. */
 static void print_process(FILE *out, const struct who *who, uint64_t value) {
   print_label(out, "job_id", who->job);
   print_label(out, "rank", who->rank);
   print_label(out, "host", who->host);
-  fprintf(out, "pid=\"%ld\"} %llu\n", (long)getpid(), (unsigned long long)value);
+  fprintf(out, "pid=\"%ld\",start=\"%llu\"} %llu\n", (long)getpid(), who->start, (unsigned long long)value);
 }
 
 static void print_series(FILE *out, const struct who *who, const struct usage_row *row, int stage, uint64_t calls) {
@@ -258,8 +276,10 @@ static bool write_file(int folder, const char *process, const char *end, print_f
   FILE *out = open_memstream(&text, &size);
   if (!out)
     return false;
-  print(out, atomic_load_explicit(&whose, memory_order_acquire), rows, count);
-  bool good = fclose(out) == 0;
+  struct who who = *atomic_load_explicit(&whose, memory_order_acquire);
+  who.start = job_started();
+  print(out, &who, rows, count);
+  bool good = fclose(out) == 0 && size > 0;
   snprintf(name, sizeof name, "%s.%s", process, end);
   good = good && put_file(folder, name, text, size);
   int problem = errno;

@@ -126,6 +126,7 @@ def test_missing_shards():
         parts = shards(tree, 5)
         done = tree.run("merge", *(name for name, _ in parts[:1] + parts[3:]))
         equal(done.returncode & 4, 4)
+        equal(json.loads(done.out)["runs"][0]["invocations"][0]["executionSuccessful"], False)
         equal(done.err, f"sgl-migrate: 2 of 5 shards are missing, the first is 2/5, of file://{tree.path}/\n")
 
 

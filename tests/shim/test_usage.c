@@ -1,4 +1,5 @@
 /* Statistics: exact counts, and what is in the files. */
+#include "shim/job.h"
 #include "shim/shadow.h"
 #include "tests/shim/usage_files.h"
 
@@ -124,6 +125,7 @@ static void real_calls(void) {
   EXPECT_STRINGS(string(header, "job"), "SLURM_JOB_ID=job \"7\"");
   EXPECT_STRINGS(string(header, "rank"), "3");
   EXPECT(json_integer_value(json_object_get(header, "pid")) == getpid());
+  EXPECT(json_integer_value(json_object_get(header, "lines")) == (json_int_t)json_array_size(all) - 1);
   EXPECT(json_integer_value(json_object_get(json_object_get(use, "calls"), "warn")) == 4);
   EXPECT(json_integer_value(json_object_get(use, "failed")) == 1);
   EXPECT_STRINGS(string(use, "removed_in"), "0.4.5");
@@ -151,7 +153,11 @@ static void real_calls(void) {
   EXPECT_CONTAINS(
       metrics, "sgl_kernel_compat_calls_total{symbol=\"dsv3_router_gemm\",face=\"cxx\",stage=\"warn\","
                "removed_in=\"0.4.5\",module=\"test_usage\",job_id=\"SLURM_JOB_ID=job \\\"7\\\"\",rank=\"3\",host=\"");
-  EXPECT_CONTAINS(metrics, "\"} 4\n");
+  char process[64]; /* as in the file's name: a pid comes again, and the collector keeps the files of those before */
+  snprintf(process, sizeof process, "pid=\"%ld\",start=\"%llu\"} 4\n", (long)getpid(), job_started());
+  EXPECT(job_started() > 0);
+  EXPECT(json_integer_value(json_object_get(header, "start")) == (json_int_t)job_started());
+  EXPECT_CONTAINS(metrics, process);
   json_decref(all);
   remove_folder();
 }
