@@ -662,6 +662,18 @@ static void python_facts(FILE *out, const struct catalog_symbol *symbol, const s
   python_item(out, "first_without", removal->first_without);
 }
 
+/* The operator of the same namespace that takes the same calls, of one without a Python function; NULL: none. */
+static const char *same_operator(const struct catalog *catalog, const struct catalog_symbol *symbol) {
+  static const char prefix[] = "torch.ops.";
+  for (unsigned r = 0; !symbol->python_count && r < symbol->routes_count; r++) {
+    const struct catalog_route *route = &symbol->routes[r];
+    if (catalog_route_takes_old_calls(route) && strncmp(route->module, prefix, sizeof prefix - 1) == 0 &&
+        strcmp(route->module + sizeof prefix - 1, catalog->library.op_namespace) == 0)
+      return route->name;
+  }
+  return NULL;
+}
+
 static void write_python(FILE *out, const struct catalog *catalog, const char *prelude) {
   (void)prelude;
   banner(out, "# ", "");
@@ -711,7 +723,10 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
       fputs(",\n", out);
     }
   }
-  fputs("}\n\n# operator -> facts of the operator, whose id need not be in SYMBOLS.\nOPERATORS = {\n", out);
+  fputs(
+      "}\n\n# operator -> facts of the operator, whose id need not be in SYMBOLS. operator: another one that takes the "
+      "same calls.\nOPERATORS = {\n",
+      out);
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &catalog->symbols[i];
     const struct catalog_removal *removal = catalog_layer_removal(symbol, CATALOG_LAYER_OPERATOR);
@@ -722,6 +737,7 @@ static void write_python(FILE *out, const struct catalog *catalog, const char *p
     fputs(": {", out);
     python_item(out, "id", symbol->id);
     python_item(out, "schema", symbol->op_schema);
+    python_item(out, "operator", same_operator(catalog, symbol));
     python_facts(out, symbol, removal);
     fputs("},\n", out);
   }

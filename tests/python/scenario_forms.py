@@ -221,51 +221,6 @@ def test_tombstones():
         raise AssertionError("imported")
 
 
-def arguments(op):
-    """Some value for each argument of an operator."""
-    values = {"Tensor": torch.ones(2), "int": 1, "float": 1.0, "bool": True, "str": "", "Tensor[]": [torch.ones(2)], "List[Tensor]": [torch.ones(2)],
-              "List[int]": [1]}
-    for argument in op.default._schema.arguments:
-        kind = str(argument.type)
-        yield None if kind.startswith("Optional") else values[kind]
-
-
-def test_every_name_has_an_answer_in_all_forms():
-    from sgl_kernel_compat._catalog import OPERATORS, PLACES, SYMBOLS
-
-    served = {"dsv3_router_gemm", "dsv3_fused_a_gemm", "bmm_fp8"}
-    assert len(PLACES) > 120 and len(OPERATORS) > 60 and served <= set(SYMBOLS)
-    seen, values = set(), {}
-    for (module, name), symbol in PLACES.items():
-        facts = SYMBOLS[symbol]
-        if module not in sys.modules:  # the whole module is gone
-            e = raises(ModuleNotFoundError, f"No module named {module!r}", lambda: __import__(module, fromlist=[name]))
-            for part in (name, facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
-                assert part in str(e), (part, e)
-            continue
-        seen.add(symbol)
-        if symbol in served:
-            scope = {}
-            exec(f"from {module} import {name}", scope)
-            assert scope[name] is getattr(sys.modules[module], name) is values.setdefault(symbol, scope[name])
-            continue
-        for kind, f in ((AttributeError, lambda: getattr(sys.modules[module], name)), (ImportError, lambda: exec(f"from {module} import {name}"))):
-            e = raises(kind, f"{module}.{name} is gone", f)
-            for part in (facts["first_without"], facts["change"], facts["last_with"], facts["advice"]):
-                assert part in str(e), (part, e)
-    assert len(seen) > 50 and set(values) == served, (len(seen), values)
-    for name, facts in OPERATORS.items():
-        op = eval(f"torch.ops.sgl_kernel.{name}")
-        if name in served:
-            continue
-        e = raises(AttributeError, f"torch.ops.sgl_kernel.{name} is gone", getattr, torch.ops.sgl_kernel, name)
-        assert facts["advice"] in str(e) and not hasattr(torch.ops.sgl_kernel, name), name
-        for form in (op, op.default):
-            e = raises(RuntimeError, f"torch.ops.sgl_kernel.{name} is gone", form, *arguments(op))
-            for part in (facts["first_without"], facts["change"], facts["last_with"], facts["advice"], facts["note"].rstrip(".")):
-                assert part in str(e), (part, e)
-
-
 def test_dead_operators():
     """They are as the old ones were for all that does not call them, and their error comes through. Guards do not find
     them, before and after their use."""

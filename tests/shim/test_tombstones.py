@@ -4,6 +4,7 @@ definition with all its arguments, and throws the advice where there is none. De
 import atexit, json, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import catalog_rows
 from suite import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -110,9 +111,9 @@ def linked():
 
 
 def gone_functions():
-    """Mangled names of the catalog's text: what left as a C++ function of the CUDA wheel."""
-    rows = (ROOT / "catalog" / "removals.yaml").read_text().split("\n  - id: ")[1:]
-    return {re.search(r"mangled: (\S+)", row)[1] for row in rows if "mangled:" in row and re.search(r"\{layer: cxx, platform: cuda, .*first_without: \d", row)}
+    """Mangled name -> row of the catalog: what left as a C++ function of the CUDA wheel."""
+    return {row.mangled: row for row in catalog_rows.rows() if row.mangled
+            and any(r["layer"] == "cxx" and r["platform"] == "cuda" and "first_without" in r for r in row.removals)}
 
 
 def exported():
@@ -123,7 +124,7 @@ def exported():
 
 def test_every_function_of_the_catalog():
     functions = gone_functions()
-    assert len(functions) > 55 and functions == {name for name in exported() if name.startswith("_Z")}, functions ^ set(exported())
+    assert len(functions) > 55 and set(functions) == {name for name in exported() if name.startswith("_Z")}, set(functions) ^ set(exported())
 
 
 def test_baseline():
@@ -135,10 +136,53 @@ def test_baseline():
 def test_as_our_own_elf_reader_sees_it():
     rows = [line.split("\t") for line in run(BUILD / "bin/sgl-migrate", "audit", "--format", "tsv", COMPAT, status=0).splitlines()]
     assert {row[2] for row in rows} <= {"provides", "string"}, rows
-    text = (ROOT / "catalog" / "removals.yaml").read_text().split("\n  - id: ")[1:]
-    ids = {row.split("\n")[0] for row in text if "mangled:" in row and re.search(r"mangled: (\S+)", row)[1] in gone_functions()}
+    ids = {row.id for row in gone_functions().values()}
     provided = {row[1] for row in rows if row[2] == "provides"}
     assert ids == provided, ids ^ provided
+
+
+# The catalog's declarations, each linked by the name that the compiler gives it and found by the name that the catalog says.
+EVERY = """
+namespace c10 { enum class ScalarType : int8_t {}; }
+namespace at { class Generator { public: Generator() {} Generator(const Generator &other) : p(other.p) {} ~Generator() {} void *p = nullptr; }; }
+%(declarations)s
+#include <dlfcn.h>
+template <typename T> struct some { T value{}; };
+template <> struct some<at::Tensor> { at::Tensor value{0}; };
+template <typename R, typename... A> static void call(const char *id, const char *mangled, R (*f)(A...)) {
+  if (dlsym(RTLD_DEFAULT, mangled) != (void *)f)
+    printf("%%s: %%s is another function\\n", id, mangled);
+  std::tuple<some<std::decay_t<A>>...> values;
+  try {
+    std::apply([&](auto &...v) { (void)f(static_cast<A>(v.value)...); }, values);
+    printf("%%s: returned\\n", id);
+  } catch (const std::exception &e) {
+    printf("%%s: %%s\\n", id, e.what());
+  }
+}
+int main() {
+%(calls)s
+}
+"""
+
+
+def test_every_function_throws():
+    """Without torch, and without another library that has them: what nothing here replaces says so with the advice, and what
+    this project has a kernel for asks for torch."""
+    functions = gone_functions()
+    declarations = "\n".join(f"namespace {row.scope} {{ {row.declaration}; }}" if row.scope else f"{row.declaration};" for row in functions.values())
+    calls = "\n".join(f'  call("{row.id}", "{mangled}", &{row.scope}::{row.cxx_name()});' for mangled, row in functions.items())
+    program = compiled("every", TENSOR + EVERY % {"declarations": declarations, "calls": calls}, *linked())
+    said = dict(line.split(": ", 1) for line in run(program, SGL_KERNEL_COMPAT_WARN="off").splitlines())
+    assert set(said) == {row.id for row in functions.values()} and len(said) == len(functions), set(said) ^ {row.id for row in functions.values()}
+    for row in functions.values():
+        best = row.routes[0]
+        advice = "there is no replacement" if best.kind == "none" else f"use {best.module}.{best.name}"
+        if best.kind == "jit":
+            assert "torch" in said[row.id] and "is gone" not in said[row.id] and said[row.id] != "returned", (row.id, said[row.id])
+        else:
+            assert re.search(rf"^the C\+\+ function .*\b{row.cxx_name()}\(.* is gone, sgl_kernel has dropped it in {re.escape(row.gone('cxx'))} ", said[row.id]), said[row.id]
+            assert advice in said[row.id], (advice, said[row.id])
 
 
 def test_throws_with_the_advice():

@@ -107,10 +107,13 @@ def _define(name):
 
 
 def _is_routed(name):
-    """May a route of the Python function lead somewhere, and does the operator take the same in the same order?"""
+    """Is there another operator that takes the same? Or may a route of the Python function lead somewhere, and does the operator
+    take the same in the same order?"""
     import torch
 
-    symbol = OPERATORS[name]["id"]
+    symbol, other = OPERATORS[name]["id"], OPERATORS[name]["operator"]
+    if other:
+        return hasattr(getattr(torch.ops, PACKAGE), other)
     if not any(kind != "jit" for kind, *_ in SYMBOLS.get(symbol, {}).get("routes", ())) or not _answers.may_have(symbol):
         return False
     arguments = torch._C.parse_schema(f"{PACKAGE}::{OPERATORS[name]['schema']}").arguments
@@ -123,12 +126,14 @@ _told: set = set()  # operators whose call was warned about
 
 def _call(name, *args):
     """A routed operator."""
-    symbol, where = OPERATORS[name]["id"], f"torch.ops.{PACKAGE}.{name}"
+    import torch
+
+    symbol, other, where = OPERATORS[name]["id"], OPERATORS[name]["operator"], f"torch.ops.{PACKAGE}.{name}"
     _usage.operator(symbol, _policy.of(symbol).stage)
     if _policy.is_forbidden(symbol):
         raise RuntimeError(_answers.forbidden_text(where, OPERATORS[name], symbol))
     try:
-        function = _answers.find(symbol)
+        function = getattr(getattr(torch.ops, PACKAGE), other) if other else _answers.find(symbol)
     except _answers.Gone as gone:
         raise RuntimeError(_answers.gone_text(where, OPERATORS[name], gone.args)) from None
     if _policy.of(symbol).stage != "silent" and name not in _told:
