@@ -230,6 +230,27 @@ void sgl_compat_usage_again(void *count) {
   }
 }
 
+/* --- what others serve -------------------------------------------------------------------------------------------- */
+
+static atomic_bool uncounted_at[COMPAT_SYMBOLS][SGL_COMPAT_CALL_PYTHON + 1];
+static _Atomic uint64_t uncounted_changes;
+
+void sgl_compat_usage_uncounted(const char *symbol, sgl_compat_call call, int uncounted) {
+  unsigned index = symbol ? policy_symbol(symbol, strlen(symbol)) : COMPAT_SYMBOLS;
+  if (index >= COMPAT_SYMBOLS || (call != SGL_COMPAT_CALL_PYTHON && call != SGL_COMPAT_CALL_OPERATOR))
+    return;
+  int saved = errno;
+  if (atomic_exchange(&uncounted_at[index][call], uncounted != 0) != (uncounted != 0))
+    atomic_fetch_add_explicit(&uncounted_changes, 1, memory_order_relaxed);
+  usage_begin(); /* also where nothing is counted: a file says what is not known */
+  usage_write_look();
+  errno = saved;
+}
+
+bool usage_is_uncounted(unsigned symbol, sgl_compat_call call) {
+  return atomic_load_explicit(&uncounted_at[symbol][call], memory_order_relaxed);
+}
+
 /* --- samples of operators ----------------------------------------------------------------------------------------- */
 
 static _Atomic(sgl_compat_usage_sampler) sampler;
@@ -391,7 +412,7 @@ static void add_to(_Atomic uint64_t *count, void *sum) {
 }
 
 uint64_t usage_total(void) {
-  uint64_t sum = 0;
+  uint64_t sum = count_of(&uncounted_changes);
   each_count(add_to, &sum);
   return sum;
 }

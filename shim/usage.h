@@ -86,6 +86,9 @@ struct usage_row *usage_rows(size_t *count);
 bool usage_kernel_row(size_t index, char *text, size_t size, uint64_t *calls);
 uint64_t usage_kernels_lost(void);
 
+/* Is the symbol served by somebody else at this face, so that its uses do not come here? */
+bool usage_is_uncounted(unsigned symbol, sgl_compat_call call);
+
 /* Everything that was counted, for a look whether there is something new. */
 uint64_t usage_total(void);
 

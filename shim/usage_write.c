@@ -133,6 +133,15 @@ static void print_shadow(FILE *out, enum serve_kernel kernel) {
           (unsigned long long)n.errors);
 }
 
+/* What the installed package serves itself, out of our sight. */
+static void print_uncounted(FILE *out, unsigned symbol) {
+  bool python = usage_is_uncounted(symbol, SGL_COMPAT_CALL_PYTHON);
+  bool by_operator = usage_is_uncounted(symbol, SGL_COMPAT_CALL_OPERATOR);
+  if (python || by_operator)
+    fprintf(out, "{\"not_counted\":\"%s\",\"faces\":[%s%s%s]}\n", compat_symbols[symbol].id,
+            by_operator ? "\"operator\"" : "", by_operator && python ? "," : "", python ? "\"python\"" : "");
+}
+
 static void print_counts(FILE *out, const struct usage_row *rows, size_t count) {
   char name[128];
   uint64_t calls;
@@ -142,6 +151,8 @@ static void print_counts(FILE *out, const struct usage_row *rows, size_t count) 
     fprintf(out, "{\"kernel\":\"%s\",\"calls\":%llu}\n", name, (unsigned long long)calls);
   for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
     print_shadow(out, (enum serve_kernel)kernel);
+  for (unsigned symbol = 0; symbol < COMPAT_SYMBOLS; symbol++)
+    print_uncounted(out, symbol);
   if (usage_kernels_lost())
     fprintf(out, "{\"kernels_lost\":%llu}\n", (unsigned long long)usage_kernels_lost());
 }

@@ -211,6 +211,10 @@ SGL_COMPAT_API void *sgl_compat_usage_python(const char *symbol, sgl_compat_call
 /* The same use once more, without looking for its place; NULL does nothing. */
 SGL_COMPAT_API void sgl_compat_usage_again(void *count);
 
+/* The installed package serves this name itself in this process, and its uses at this face (SGL_COMPAT_CALL_PYTHON,
+ * SGL_COMPAT_CALL_OPERATOR) do not come here: the statistics say that they are not known. uncounted 0 takes it back. */
+SGL_COMPAT_API void sgl_compat_usage_uncounted(const char *symbol, sgl_compat_call call, int uncounted);
+
 /* Called in the thread of an operator's call, for the first 16 calls of each operator at each stage, and then whenever
  * their number is a power of two: to find the caller, whom C cannot see, and tell sgl_compat_usage_python. Rules as for
  * the warning hook. NULL: none. */

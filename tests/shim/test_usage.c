@@ -190,6 +190,30 @@ static void places(void) {
   world_child(python_places);
 }
 
+/* What the installed package serves: each name once, with its faces, in a file of a process that has used nothing. */
+static void uncounted_names(void) {
+  uint64_t before = usage_total();
+  sgl_compat_usage_uncounted("dsv3_router_gemm", SGL_COMPAT_CALL_PYTHON, 1);
+  sgl_compat_usage_uncounted("dsv3_router_gemm", SGL_COMPAT_CALL_OPERATOR, 1);
+  sgl_compat_usage_uncounted("bmm_fp8", SGL_COMPAT_CALL_PYTHON, 1);
+  sgl_compat_usage_uncounted("bmm_fp8", SGL_COMPAT_CALL_PYTHON, 0);
+  sgl_compat_usage_uncounted("bmm_fp8", SGL_COMPAT_CALL_CXX, 1);
+  sgl_compat_usage_uncounted("nothing", SGL_COMPAT_CALL_PYTHON, 1);
+  sgl_compat_usage_uncounted(NULL, SGL_COMPAT_CALL_PYTHON, 1);
+  EXPECT(usage_has_begun() && usage_total() != before);
+  json_t *all = written();
+  const json_t *line = line_of(all, "not_counted", "dsv3_router_gemm");
+  char *faces = json_dumps(json_object_get(line, "faces"), JSON_COMPACT);
+  EXPECT_STRINGS(faces, "[\"operator\",\"python\"]");
+  EXPECT(json_array_size(all) == 2);
+  free(faces);
+  json_decref(all);
+  remove_folder();
+}
+static void uncounted(void) {
+  world_child(uncounted_names);
+}
+
 /* Shadow's outcomes are written, also where it is on and no call has come. */
 static void shadow_lines(void) {
   static const struct shadow_settings settings = {.first = 1};
@@ -209,5 +233,5 @@ static void shadow(void) {
 }
 
 static const struct unit_test tests[] = {
-    {"threads", threads}, {"contents", contents}, {"places", places}, {"shadow", shadow}};
+    {"threads", threads}, {"contents", contents}, {"places", places}, {"uncounted", uncounted}, {"shadow", shadow}};
 UNIT_MAIN("shim.usage", tests)

@@ -213,22 +213,23 @@ def is_staged(symbol):
 
 
 def own(module, name, symbol, frame, value):
-    """What is handed to frame for module.name, which the installed package has: by a stage, if one is set, or the kill
-    switch. The package's own code is not told, and `import *` gets the name with a warning at most."""
+    """What is handed to frame for module.name, which the installed package has, and its place for _usage.again: by a stage,
+    if one is set, or the kill switch. The package's own code is not told, and `import *` gets the name with a warning at
+    most."""
     where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
-    if not is_staged(symbol) or (statement is not None and _is_the_packages(statement)):
-        return value
-    _usage.access(symbol, policy.stage, frame)
+    if statement is not None and _is_the_packages(statement):
+        return value, None
+    place = _usage.access(symbol, policy.stage if policy.is_set else "silent", frame)
     forbidden = policy.is_set and _policy.is_forbidden(symbol)
     if forbidden and not (statement is not None and _is_star(statement)):
         _refuse(module, forbidden_text(where, facts, symbol), frame)
     if forbidden or (policy.is_set and policy.stage == "warn"):
         _warn.at_access(where, forbidden_text(where, facts, symbol) if forbidden else warning_text(where, facts), frame)
     if policy.serve not in ("jit", "reference") or not _has_kernel(symbol):
-        return value
+        return value, place
     try:
-        return find(symbol)
+        return find(symbol), place
     except Gone as gone:
         _refuse(module, f"{gone_text(where, facts, gone.args, gone.cause)}; the policy serves it by {policy.serve} ({policy.serve_origin})", frame)
 

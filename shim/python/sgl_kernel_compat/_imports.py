@@ -20,7 +20,8 @@ def _is_loading(module):
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-_answered: dict = {}  # (id of the code, place in it, module, name) -> (function, its place in the statistics): what has been answered and warned about there
+_answered: dict = {}  # (id of the code, place in it, module, name) -> (function, its place in the statistics, the code): what has been answered and warned about there
+_THE_PACKAGES = object()  # instead of a function: what the module has at that moment
 
 
 def _stage_changed():
@@ -40,27 +41,53 @@ def _asker():
         return None
 
 
+def _key(frame, place, name):
+    return frame and (id(frame.f_code), frame.f_lasti, place, name)
+
+
+def _remember(key, frame, found):
+    if len(_answered) > 4096:  # code that makes code
+        _answered.clear()
+    if frame is not None:
+        _answered[key] = (*found, frame.f_code)  # which must not go while its id is a key
+
+
 def _watch(module, place):
-    """Names that the module itself has do not come by its __getattr__. Those that the policy speaks of become properties of
-    its type; its code goes on using its globals."""
-    staged = {name for name, symbol in MODULES[place].items() if _answers.is_staged(symbol)} - set(vars(type(module)))
-    if not staged:
-        return
+    """Names that the module itself has do not come by its __getattr__. Those that the policy speaks of, and where statistics
+    are written all of them, become properties of its type; its code goes on using its globals."""
+    own = {name for name in MODULES[place] if name in vars(module)}
+    watched = {name for name, symbol in MODULES[place].items() if _answers.is_staged(symbol)} | (own if _usage.is_on() else set())
+    new = watched - set(vars(type(module)))
+    if new:
+        try:
+            module.__class__ = type("module", (type(module),), {name: _watched(place, name, MODULES[place][name]) for name in new})
+        except TypeError:  # an object of another layout, which somebody has put in the module's place
+            watched -= new
+    for name in own:
+        _usage.set_counted(MODULES[place][name], _usage.ACCESS, name in watched)
 
-    def watched(name, symbol):
-        def get(self):
-            if name not in vars(self):
-                raise AttributeError(name)  # then __getattr__ is asked
-            value = vars(self)[name]
-            return value if _is_loading(self) else _answers.own(self.__name__, name, symbol, _asker(), value)
 
-        def delete(self):
-            if vars(self).pop(name, self) is self:
-                raise AttributeError(name)
+def _watched(place, name, symbol):
+    def get(self):
+        if name not in vars(self):
+            raise AttributeError(name)  # then __getattr__ is asked
+        value, frame = vars(self)[name], _asker()
+        if _is_loading(self):
+            return value
+        key = _key(frame, place, name)
+        found = _answered.get(key)
+        if found is None:
+            found = _answers.own(self.__name__, name, symbol, frame, _THE_PACKAGES)
+            _remember(key, frame, found)
+        else:
+            _usage.again(found[1])
+        return value if found[0] is _THE_PACKAGES else found[0]
 
-        return property(get, lambda self, value: vars(self).__setitem__(name, value), delete)
+    def delete(self):
+        if vars(self).pop(name, self) is self:
+            raise AttributeError(name)
 
-    module.__class__ = type("module", (type(module),), {name: watched(name, MODULES[place][name]) for name in staged})
+    return property(get, lambda self, value: vars(self).__setitem__(name, value), delete)
 
 
 def provide(module, place):
@@ -78,7 +105,7 @@ def provide(module, place):
                 return own(name)
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
         frame = _asker()
-        key = frame and (id(frame.f_code), frame.f_lasti, place, name)
+        key = _key(frame, place, name)
         found = _answered.get(key)
         if found is not None:
             _usage.again(found[1])
@@ -91,10 +118,7 @@ def provide(module, place):
         if _is_loading(module):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
         found = _answers.answer(module.__name__, name, names[name], frame)
-        if len(_answered) > 4096:  # code that makes code
-            _answered.clear()
-        if frame is not None:
-            _answered[key] = found
+        _remember(key, frame, found)
         return found[0]
 
     __getattr__.of_sgl_kernel_compat = True

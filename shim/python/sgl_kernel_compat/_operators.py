@@ -67,6 +67,7 @@ def _serve(name):
     return _library.message_of(library.sgl_compat_register_op, name.encode())
 
 
+_registered: set = set()  # names that the C library serves
 _dead: dict = {}  # name -> the text of its error
 _kept: dict = {}  # name -> the torch.library.Library that keeps the dead operator; without it there is none
 _lock = threading.RLock()  # of a dead operator's change from kept to handed out, or to not there
@@ -191,13 +192,17 @@ def register(present, version):
 
     why_not = _answers.why_not_jit()
     for name, facts in OPERATORS.items():
-        if name in _dead or hasattr(getattr(torch.ops, PACKAGE), name):
+        if name in _dead or name in _registered:
             continue
-        if facts["id"] in present and not (torch.version.cuda and _answers.is_left_behind(version, facts)):
+        is_old = facts["id"] in present and not (torch.version.cuda and _answers.is_left_behind(version, facts))
+        if is_old or hasattr(getattr(torch.ops, PACKAGE), name):
+            _usage.set_counted(facts["id"], _usage.OPERATOR, False)  # torch calls it without us
             continue
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
             why = (why_not or _serve(name)) if served else ""
+            if served and not why:
+                _registered.add(name)
             if why or (not served and _policy.of(facts["id"]).stage != "silent"):
                 _bury(name, why)
         except Exception as e:  # `import sgl_kernel` goes on

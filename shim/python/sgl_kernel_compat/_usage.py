@@ -9,21 +9,42 @@ SAMPLES = 16  # calls of an operator whose caller is looked for, before only pow
 
 @functools.lru_cache(None)
 def _functions():
-    """(count, again) of the C library, which stays locked out of Python meanwhile; None where it cannot be loaded."""
+    """(count, again, uncounted) of the C library, which stays locked out of Python meanwhile; None where it cannot be loaded."""
     import ctypes
 
     try:
         library = ctypes.PyDLL(_policy.library()._name)
     except OSError as e:
-        if os.environ.get("SGL_KERNEL_COMPAT_STATS") and sys.stderr is not None:
+        if is_on() and sys.stderr is not None:
             sys.stderr.write(f"sgl-kernel-compat: no statistics: {e}\n")
         return None
     count, again = library.sgl_compat_usage_python, library.sgl_compat_usage_again
     count.restype, again.restype, again.argtypes = ctypes.c_void_p, None, (ctypes.c_void_p,)
     count.argtypes = (ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
-    if os.environ.get("SGL_KERNEL_COMPAT_STATS"):
+    if is_on():
         _write_in_workers()
-    return count, again
+    return count, again, library.sgl_compat_usage_uncounted
+
+
+def is_on():
+    return bool(os.environ.get("SGL_KERNEL_COMPAT_STATS"))
+
+
+_counted: dict = {}  # (symbol, kind) -> are its uses seen? Of what the installed package serves itself.
+
+
+def set_counted(symbol, kind, is_counted):
+    """The installed package has the name. What is not seen is told in the statistics, since "not used" is not known then."""
+    if _counted.get((symbol, kind)) != is_counted:
+        _counted[symbol, kind] = is_counted
+        if is_on():
+            _tell(symbol, kind, is_counted)
+
+
+def _tell(symbol, kind, is_counted):
+    functions = _functions()
+    if functions is not None:
+        functions[2](symbol.encode(), kind, not is_counted)
 
 
 def _write_in_workers():
@@ -92,6 +113,8 @@ def write(folder=None):
     """Write the statistics now: into the folder, or into that of SGL_KERNEL_COMPAT_STATS. OSError when they cannot be."""
     import ctypes
 
+    for (symbol, kind), is_counted in list(_counted.items()):
+        _tell(symbol, kind, is_counted)
     message = ctypes.create_string_buffer(1024)
     path = os.fsencode(folder) if folder is not None else None
     if _policy.library().sgl_compat_usage_write(path, message, ctypes.c_size_t(1024)):
