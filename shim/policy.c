@@ -251,6 +251,20 @@ static void load(void) {
   publish();
 }
 
+static void drop(void *user, unsigned line, const char *text) {
+  (void)user, (void)line, (void)text;
+}
+
+void policy_load_text(const char *name, const char *text, size_t size) {
+  pthread_mutex_lock(&lock);
+  struct reading reading = {.name = name, .has_lines = true, .source = ++state.sources};
+  state.today = policy_today();
+  policy_parse(text, size, take, drop, &reading);
+  state.loaded = true;
+  publish();
+  pthread_mutex_unlock(&lock);
+}
+
 uint8_t policy_load(unsigned symbol) {
   int saved = errno;
   pthread_mutex_lock(&lock);
@@ -317,6 +331,8 @@ struct policy_facts policy_facts(unsigned symbol) {
   const struct setting *serve = &state.setting[symbol][POLICY_SERVE], *shadow = &state.setting[symbol][POLICY_SHADOW];
   facts.stage = stage.stage;
   facts.is_set = stage.is_set;
+  facts.kind = stage.kind;
+  facts.expired = stage.kind == POLICY_EXTEND && stage.by->until < state.today;
   facts.serve = serve->serve;
   facts.shadow = shadow->shadow;
   say_from(&stage, facts.from, sizeof facts.from);
@@ -346,10 +362,6 @@ static void look(void *user, const struct policy_directive *directive) {
     snprintf(text, sizeof text, "%s is denied (%s): only an extension softens that", compat_symbols[i].id, deny->from);
     keep_fault(user, directive->line, text);
   }
-}
-
-static void drop(void *user, unsigned line, const char *text) {
-  (void)user, (void)line, (void)text;
 }
 
 sgl_compat_status sgl_compat_policy_set(const char *text, const char *origin, char *message, size_t message_size) {

@@ -29,6 +29,10 @@ extern _Atomic uint8_t policy_bytes[COMPAT_SYMBOLS];
 /* Reads the sources, once in a process. Returns the byte of the symbol. */
 uint8_t policy_load(unsigned symbol);
 
+/* For commands: the policy of this text alone, in place of all sources, and of a job that is in no ramp. Comes before
+ * anything else here. What is not understood is left out. */
+void policy_load_text(const char *name, const char *text, size_t size);
+
 /* What holds for a symbol now. Takes no lock but in the first call of the process. */
 static inline uint8_t policy_of(unsigned symbol) {
   uint8_t byte = atomic_load_explicit(&policy_bytes[symbol], memory_order_relaxed);
@@ -45,8 +49,10 @@ static inline sgl_compat_serve policy_serve(uint8_t byte) {
 struct policy_facts {
   sgl_compat_stage stage;
   bool is_set;
-  char from[700]; /* "/etc/sgl-kernel-compat/policy:3: deny" */
-  char ramp[700]; /* a ramp's outcome; "" without one */
+  enum policy_kind kind; /* of the directive that decides the stage; POLICY_STAGE for the catalog too */
+  bool expired;          /* an extension decides, whose day is over */
+  char from[700];        /* "/etc/sgl-kernel-compat/policy:3: deny" */
+  char ramp[700];        /* a ramp's outcome; "" without one */
   sgl_compat_serve serve;
   char serve_from[600];
   struct policy_shadow shadow;

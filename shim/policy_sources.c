@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 20 };
-
 const char *policy_system_file = "/etc/sgl-kernel-compat/policy";
 
 static void fail(struct policy_source *source, const char *problem) {
@@ -30,19 +28,20 @@ static const char *refusal(const struct stat *s) {
     return "belongs to another user; it must be root's or this user's";
   if (s->st_mode & S_IWOTH || (s->st_mode & S_IWGRP && s->st_gid != getegid()))
     return "may be written by others; chmod go-w it";
-  if (s->st_size > MOST)
+  if (s->st_size > POLICY_MOST)
     return "is larger than a mebibyte";
   return NULL;
 }
 
 static void read_text(struct policy_source *source, int file) {
-  char *text = malloc(MOST + 1);
+  char *text = malloc(POLICY_MOST + 1);
   size_t size = 0;
   ssize_t got = -1;
-  while (text && size <= MOST && ((got = read(file, text + size, MOST + 1 - size)) > 0 || (got < 0 && errno == EINTR)))
+  while (text && size <= POLICY_MOST &&
+         ((got = read(file, text + size, POLICY_MOST + 1 - size)) > 0 || (got < 0 && errno == EINTR)))
     size += got > 0 ? (size_t)got : 0;
   int error = errno;
-  if (text && got >= 0 && size <= MOST) {
+  if (text && got >= 0 && size <= POLICY_MOST) {
     char *exact = realloc(text, size + 1);
     source->text = exact ? exact : text;
     source->size = size;
@@ -51,7 +50,7 @@ static void read_text(struct policy_source *source, int file) {
   free(text);
   if (!text)
     fail(source, "out of memory");
-  else if (size > MOST)
+  else if (size > POLICY_MOST)
     fail(source, "is larger than a mebibyte");
   else
     fail_errno(source, error);

@@ -14,6 +14,8 @@ enum policy_source_kind {
   POLICY_SOURCES
 };
 
+enum { POLICY_MOST = 1 << 20 }; /* bytes of a file */
+
 struct policy_source {
   char name[4096]; /* a file's path, or the variable's name; "" when there is none, as without a HOME */
   char *text;      /* NULL: not there, or not taken */

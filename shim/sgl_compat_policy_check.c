@@ -1,5 +1,6 @@
 /* policy check: a policy file, looked at before it is installed. */
 #include "shim/policy.h"
+#include "shim/policy_sources.h"
 #include "shim/sgl_compat_tool.h"
 
 #include "compat_table.h"
@@ -78,6 +79,11 @@ static const struct policy_directive *find(const struct check *check, enum polic
   return found;
 }
 
+/* How to compare, and never when. `first=0` alone is the way to end what an earlier source has begun. */
+static bool says_how_only(const struct policy_shadow *shadow) {
+  return !shadow->first && !shadow->every && (shadow->budget || shadow->tolerance > 0 || shadow->return_other);
+}
+
 static void check_directive(struct check *check, size_t index) {
   const struct policy_directive *one = &check->list[index];
   const char *name = name_of(one);
@@ -98,6 +104,9 @@ static void check_directive(struct check *check, size_t index) {
   case POLICY_EXTEND:
     if (one->until < check->today)
       fault(check, one, "the extension of %s has expired: it is error", name);
+    else if (stage && stage->stage == SGL_COMPAT_STAGE_SILENT && !deny && !find(check, POLICY_RAMP, one->symbol))
+      fault(check, one, "%s is silent by line %u: the extension softens nothing, and its end makes it an error", name,
+            stage->line);
     break;
   case POLICY_RAMP:
     if (deny && one->stage <= SGL_COMPAT_STAGE_ERROR)
@@ -108,6 +117,8 @@ static void check_directive(struct check *check, size_t index) {
     break;
   case POLICY_SERVE:
   case POLICY_SHADOW:
+    if (one->kind == POLICY_SHADOW && says_how_only(&one->shadow))
+      fault(check, one, "shadow %s: neither first nor every says which calls, so none is compared", name);
     if (one->symbol != POLICY_ALL && !compat_symbols[one->symbol].served &&
         (one->kind == POLICY_SHADOW || one->serve != SGL_COMPAT_SERVE_AUTO))
       fault(check, one, "there is no kernel for %s here: %s has no effect", name,
@@ -125,6 +136,8 @@ static bool check_file(const char *path, int today) {
   char *text = tool_read(path, &size);
   if (!text)
     return false;
+  if (size > POLICY_MOST)
+    add(&check, 1, "the file is larger than a mebibyte, so no program takes it");
   policy_parse(text, size, keep, add, &check);
   for (size_t i = 0; i < check.count; i++)
     check_directive(&check, i);

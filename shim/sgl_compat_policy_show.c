@@ -135,12 +135,19 @@ static enum tool_colour colour_of(sgl_compat_stage stage) {
   return stage == SGL_COMPAT_STAGE_SILENT ? TOOL_GREEN : stage == SGL_COMPAT_STAGE_WARN ? TOOL_YELLOW : TOOL_RED;
 }
 
+/* Where the built-in stage is a tombstone, no code but an old wheel's can answer. */
+static bool is_answered(unsigned symbol) {
+  return strcmp(compat_symbols[symbol].stage, policy_stage_name(SGL_COMPAT_STAGE_TOMBSTONE)) != 0;
+}
+
 static void print_name(unsigned symbol, int width) {
   struct policy_facts facts = policy_facts(symbol);
   tool_print(compat_symbols[symbol].id, TOOL_PLAIN, width + 2);
   tool_print(policy_stage_name(facts.stage), colour_of(facts.stage), 11);
   tool_print(facts.from, TOOL_PLAIN, 0);
   putchar('\n');
+  if (facts.stage != SGL_COMPAT_STAGE_TOMBSTONE && !is_answered(symbol))
+    puts("    only where an old wheel has it: nothing else answers for it, and so it is a tombstone");
   if (facts.ramp[0]) {
     fputs("    ramp: ", stdout);
     tool_print(facts.ramp, TOOL_PLAIN, 0);
@@ -171,11 +178,11 @@ static json_t *shadow_json(const struct policy_facts *facts) {
 static json_t *name_json(unsigned symbol) {
   struct policy_facts facts = policy_facts(symbol);
   const struct compat_symbol *known = &compat_symbols[symbol];
-  return json_pack("{s:s, s:s, s:b, s:o, s:o, s:s, s:o, s:o, s:s, s:s}", "name", known->id, "stage",
+  return json_pack("{s:s, s:s, s:b, s:o, s:o, s:s, s:o, s:o, s:s, s:s, s:b}", "name", known->id, "stage",
                    policy_stage_name(facts.stage), "set", facts.is_set, "from", tool_json(facts.from), "ramp",
                    tool_json(facts.ramp[0] ? facts.ramp : NULL), "serve", policy_serve_name(facts.serve), "serve_from",
                    tool_json(facts.serve_from), "shadow", shadow_json(&facts), "removed_in", known->first_without,
-                   "advice", known->advice);
+                   "advice", known->advice, "answered", is_answered(symbol));
 }
 
 static void show_effective(const struct options *options) {

@@ -13,7 +13,8 @@ const char tool_report_help[] =
     "Adds up the statistics that processes have written with SGL_KERNEL_COMPAT_STATS: which deleted names are still\n"
     "used, by whom, how often, since when, and which are ready to be deleted. A FILE may be a folder: all of its\n"
     ".jsonl files. Python counts accesses of a name, the other faces count calls. Replays of captured graphs are not\n"
-    "seen, nor what a process did in its last half minute, if it was killed.\n"
+    "seen, nor what a process did in its last half minute, if it was killed. A process counts once, by its newest\n"
+    "file. A file or line that cannot be read is named, and then no name is called ready to be deleted.\n"
     "\n"
     "options:\n"
     "      --html FILE   also write a page that needs nothing else\n"
@@ -44,10 +45,10 @@ struct tool_text tool_report_summary(const json_t *tree) {
   json_int_t hosts = (json_int_t)json_object_size(json_object_get(tree, "hosts"));
   snprintf(text.text, sizeof text.text,
            "%lld process%s of %lld job%s on %lld host%s, written %s to %s (UTC). Replays of captured graphs are not "
-           "seen.",
+           "seen.%s",
            (long long)processes, processes == 1 ? "" : "es", (long long)jobs, plural(jobs), (long long)hosts,
-           plural(hosts), tool_date(json_object_get(tree, "from")).text,
-           tool_date(json_object_get(tree, "until")).text);
+           plural(hosts), tool_date(json_object_get(tree, "from")).text, tool_date(json_object_get(tree, "until")).text,
+           json_is_true(json_object_get(tree, "complete")) ? "" : " Something could not be read.");
   return text;
 }
 
@@ -61,9 +62,41 @@ struct tool_text tool_report_stages(const json_t *symbol) {
   return text;
 }
 
+struct tool_text tool_report_faces(const json_t *hidden) {
+  struct tool_text text = {""};
+  size_t length = 0;
+  const char *face;
+  json_t *value;
+  json_object_foreach(json_object_get(hidden, "faces"), face, value) {
+    length += (size_t)snprintf(text.text + length, sizeof text.text - length, "%s%s", length ? ", " : "", face);
+  }
+  return text;
+}
+
+struct tool_text tool_report_unused(const json_t *tree) {
+  struct tool_text text;
+  size_t names = json_array_size(json_object_get(tree, "unused"));
+  snprintf(text.text, sizeof text.text,
+           json_is_true(json_object_get(tree, "complete"))
+               ? "ready to delete, not used by any of these processes: %zu name%s"
+               : "not known to be ready to delete, since something could not be read; what was read has no use: %zu "
+                 "name%s",
+           names, plural((json_int_t)names));
+  return text;
+}
+
 bool tool_report_only_fails(const json_t *symbol) {
   const json_t *stages = json_object_get(symbol, "stages");
   return json_object_size(stages) > 0 && !json_object_get(stages, "silent") && !json_object_get(stages, "warn");
+}
+
+/* How much of a text is shown: at most so many bytes, and no part of a character. */
+static int shown(const char *text, size_t most) {
+  size_t length = strnlen(text, most + 1);
+  if (length > most)
+    for (length = most; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
+      length--;
+  return (int)length;
 }
 
 struct tool_text tool_report_caller(const json_t *caller) {
@@ -78,11 +111,10 @@ struct tool_text tool_report_caller(const json_t *caller) {
     snprintf(counted, sizeof counted, "%lld", calls);
   else
     snprintf(counted, sizeof counted, "%lld of the sampled calls", samples);
-  snprintf(text.text, sizeof text.text, "%s  %.1500s: %s, in %lld process%s", face,
-           place && *place                 ? place
-           : strcmp(face, "operator") == 0 ? "through torch's dispatcher"
-                                           : "an unknown place",
-           counted, processes, processes == 1 ? "" : "es");
+  if (!*place)
+    place = strcmp(face, "operator") == 0 ? "through torch's dispatcher" : "an unknown place";
+  snprintf(text.text, sizeof text.text, "%s  %.*s: %s, in %lld process%s", face, shown(place, 1500), place, counted,
+           processes, processes == 1 ? "" : "es");
   return text;
 }
 
@@ -140,6 +172,9 @@ static void print_counts(const json_t *tree) {
     tool_print(key, TOOL_PLAIN, 0);
     printf(": %lld\n", (long long)json_integer_value(value));
   }
+  if (json_integer_value(json_object_get(tree, "kernels_lost")))
+    printf("    others, of processes with more than 256: %lld\n",
+           (long long)json_integer_value(json_object_get(tree, "kernels_lost")));
   if (json_object_size(shadow))
     puts("\nshadow comparisons:");
   json_object_foreach((json_t *)shadow, key, value) {
@@ -163,6 +198,21 @@ struct tool_text tool_report_shadow(const json_t *shadow) {
   return text;
 }
 
+/* Of names that are in use too the table says so. */
+static void print_not_counted(const json_t *tree) {
+  const char *id;
+  json_t *hidden;
+  const json_t *names = json_object_get(tree, "not_counted");
+  if (json_object_size(names))
+    puts("\nnot known, since an installed sgl_kernel serves them itself and not all of their uses are counted:");
+  json_object_foreach((json_t *)names, id, hidden) {
+    long long processes = json_integer_value(json_object_get(hidden, "processes"));
+    fputs("    ", stdout);
+    tool_print(id, TOOL_YELLOW, 0);
+    printf(": %s, in %lld process%s\n", tool_report_faces(hidden).text, processes, processes == 1 ? "" : "es");
+  }
+}
+
 static void print_unused(const json_t *tree) {
   const json_t *unused = json_object_get(tree, "unused");
   size_t i, column = 0;
@@ -173,14 +223,14 @@ static void print_unused(const json_t *tree) {
     puts("\nno process: nothing is known of any name");
     return;
   }
-  printf("\nready to delete, not used by any of these processes: %zu name%s\n", json_array_size(unused),
-         plural((json_int_t)json_array_size(unused)));
+  bool complete = json_is_true(json_object_get(tree, "complete"));
+  printf("\n%s\n", tool_report_unused(tree).text);
   json_array_foreach(unused, i, id) {
     size_t length = strlen(json_string_value(id)) + 1;
     bool wraps = column + length > 100;
     fputs(i == 0 ? "    " : wraps ? "\n    " : " ", stdout);
     column = wraps || i == 0 ? length : column + length;
-    tool_print(json_string_value(id), TOOL_GREEN, 0);
+    tool_print(json_string_value(id), complete ? TOOL_GREEN : TOOL_PLAIN, 0);
   }
   putchar('\n');
 }
@@ -198,6 +248,7 @@ static void print_table(const json_t *tree) {
     print_symbol(tree, id, symbol, width);
   }
   print_counts(tree);
+  print_not_counted(tree);
   print_unused(tree);
 }
 

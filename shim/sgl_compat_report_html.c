@@ -38,7 +38,8 @@ static const char head[] =
     "th, td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #ddd; vertical-align: top; }\n"
     "td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }\n"
     "code, summary { font-family: ui-monospace, monospace; font-size: 13px; }\n"
-    ".use { color: #a40000; } .fails { color: #8a5a00; } .ready code { color: #146c2e; margin-right: 1em; }\n"
+    ".use { color: #a40000; } .fails { color: #8a5a00; } .ready code { color: #146c2e; } .ready code, .unknown code { "
+    "margin-right: 1em; }\n"
     "@media (prefers-color-scheme: dark) { body { background: #181a1b; color: #ddd; } th, td { border-color: #444; }\n"
     "  .use { color: #ff8a80; } .fails { color: #ffcc80; } .ready code { color: #81c995; } }\n"
     "</style>\n"
@@ -95,17 +96,22 @@ static void print_symbols(FILE *out, const json_t *tree) {
   fputs("</table>\n", out);
 }
 
-static void print_kernels(FILE *out, const json_t *kernels) {
+static void print_kernels(FILE *out, const json_t *tree) {
   const char *name;
-  json_t *calls;
+  json_t *calls, *kernels = json_object_get(tree, "kernels"), *lost = json_object_get(tree, "kernels_lost");
   if (json_object_size(kernels) == 0)
     return;
   fputs("<h2>Kernels that ran</h2>\n<table>\n<tr><th>kernel</th><th class=\"n\">calls</th></tr>\n", out);
-  json_object_foreach((json_t *)kernels, name, calls) {
+  json_object_foreach(kernels, name, calls) {
     fputs("<tr><td><code>", out);
     print_text(out, name);
     fputs("</code></td>", out);
     print_number(out, calls);
+    fputs("</tr>\n", out);
+  }
+  if (json_integer_value(lost)) {
+    fputs("<tr><td>others, of processes with more than 256</td>", out);
+    print_number(out, lost);
     fputs("</tr>\n", out);
   }
   fputs("</table>\n", out);
@@ -125,16 +131,35 @@ static void print_shadow(FILE *out, const json_t *shadow) {
   fputs("</ul>\n", out);
 }
 
+static void print_not_counted(FILE *out, const json_t *names) {
+  const char *id;
+  json_t *hidden;
+  if (json_object_size(names) == 0)
+    return;
+  fputs("<h2>Not known</h2>\n<p>An installed sgl_kernel serves these names itself, and not all of their uses are "
+        "counted.</p>\n<table>\n<tr><th>symbol</th><th>uses that are not counted</th><th "
+        "class=\"n\">processes</th></tr>\n",
+        out);
+  json_object_foreach((json_t *)names, id, hidden) {
+    fputs("<tr><td><code>", out);
+    print_text(out, id);
+    fprintf(out, "</code></td><td>%s</td>", tool_report_faces(hidden).text);
+    print_number(out, json_object_get(hidden, "processes"));
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
 static void print_unused(FILE *out, const json_t *tree) {
   const json_t *unused = json_object_get(tree, "unused");
   size_t i;
   json_t *id;
   if (json_array_size(unused) == 0 || json_integer_value(json_object_get(tree, "processes")) == 0)
     return;
-  fprintf(out,
-          "<h2>Ready to delete</h2>\n<p>%zu of the catalog's names were used by none of these processes.</p>\n"
-          "<p class=\"ready\">",
-          json_array_size(unused));
+  bool complete = json_is_true(json_object_get(tree, "complete"));
+  fprintf(out, "<h2>%s</h2>\n<p>%s</p>\n<p class=\"%s\">",
+          complete ? "Ready to delete" : "Not used, as far as is known", tool_report_unused(tree).text,
+          complete ? "ready" : "unknown");
   json_array_foreach(unused, i, id) {
     fputs("<code>", out);
     print_text(out, json_string_value(id));
@@ -154,8 +179,9 @@ bool tool_report_page(const json_t *tree, const char *path) {
   print_text(out, tool_report_summary(tree).text);
   fputs("</p>\n", out);
   print_symbols(out, tree);
-  print_kernels(out, json_object_get(tree, "kernels"));
+  print_kernels(out, tree);
   print_shadow(out, json_object_get(tree, "shadow"));
+  print_not_counted(out, json_object_get(tree, "not_counted"));
   print_unused(out, tree);
   fputs("</body>\n</html>\n", out);
   bool good = !ferror(out);

@@ -5,28 +5,44 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define SCHEMA "sgl-kernel-compat-usage/1"
+/* A file of one process. */
+struct file {
+  char *path;
+  char *process; /* host, pid and start; NULL: its first line is none of statistics */
+  json_int_t written, lines;
+  char *job;
+  bool is_newest; /* of the files of that process */
+  char *text;     /* read once: a pipe gives it once, and a process that lives writes it anew */
+  size_t size;
+};
 
 /* What is being read. */
 struct reader {
-  const char *path;
-  unsigned line;
+  const struct file *file;
+  unsigned line, faults;
   bool good;
-  json_t *tree, *files; /* files: those that have been read, by device and inode */
-  char process[32];     /* the number of the process whose file this is */
-  const char *job;
-  json_int_t written;
+  json_t *tree, *known; /* known: files that are in the list, by device and inode */
+  struct file *files;
+  size_t count;
 };
 
+enum { FAULTS_SHOWN = 5 }; /* of a file */
+
 static void fault(struct reader *reader, const char *what) {
-  tool_error("%s:%u: %s", reader->path, reader->line, what);
+  if (++reader->faults <= FAULTS_SHOWN)
+    tool_error("%s:%u: %s", reader->file->path, reader->line, what);
   reader->good = false;
+}
+
+static char *copy(const char *text) {
+  return strcpy(tool_realloc(NULL, strlen(text) + 1), text);
 }
 
 /* --- adding up ---------------------------------------------------------------------------------------------------- */
@@ -47,8 +63,13 @@ static void set(json_t *object, const char *key, json_t *value) {
     tool_realloc(NULL, SIZE_MAX);
 }
 
-static void add(json_t *object, const char *key, json_int_t count) {
-  set(object, key, json_integer(json_integer_value(json_object_get(object, key)) + count));
+static void add(struct reader *reader, json_t *object, const char *key, json_int_t count) {
+  json_int_t sum;
+  if (__builtin_add_overflow(json_integer_value(json_object_get(object, key)), count, &sum)) {
+    fault(reader, "the counts add up to more than a number holds");
+    sum = INT64_MAX;
+  }
+  set(object, key, json_integer(sum));
 }
 
 static void keep_least(json_t *object, const char *key, json_int_t value) {
@@ -67,162 +88,225 @@ static void add_to_set(json_t *object, const char *key, const char *member) {
   set(get(object, key, json_object), member, json_true());
 }
 
-static void add_all(json_t *sums, const json_t *counts) {
-  const char *key;
-  json_t *count;
-  json_object_foreach((json_t *)counts, key, count) {
-    if (json_is_integer(count))
-      add(sums, key, json_integer_value(count));
-  }
+static json_int_t count_of(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
 }
 
-static json_int_t sum_of(const json_t *counts) {
-  json_int_t sum = 0;
-  const char *key;
-  json_t *count;
-  json_object_foreach((json_t *)counts, key, count) {
-    sum += json_integer_value(count);
-  }
-  return sum;
-}
-
-/* --- lines -------------------------------------------------------------------------------------------------------- */
+/* --- lines: each has been checked --------------------------------------------------------------------------------- */
 
 static const char *string(const json_t *object, const char *key) {
   const char *value = json_string_value(json_object_get(object, key));
   return value ? value : "";
 }
 
+__attribute__((format(printf, 1, 2))) static char *format(const char *format, ...) {
+  char *text;
+  va_list list;
+  va_start(list, format);
+  if (vasprintf(&text, format, list) < 0)
+    text = tool_realloc(NULL, SIZE_MAX);
+  va_end(list);
+  return text;
+}
+
 /* "libmodel.so+0x12 (run)", "layers.py:12 (model.layers)"; the path is told apart. */
-static void name_caller(const json_t *caller, char *place, size_t size) {
+static char *name_caller(const json_t *caller) {
   const char *file = string(caller, "file"), *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
   const char *function = string(caller, "function"), *module = string(caller, "module");
+  if (!caller)
+    return copy("");
   if (json_object_get(caller, "offset"))
-    snprintf(place, size, "%.1000s+%.40s%s%.500s%s", name, string(caller, "offset"), *function ? " (" : "", function,
-             *function ? ")" : "");
-  else
-    snprintf(place, size, "%.1000s:%lld%s%.500s%s", name,
-             (long long)json_integer_value(json_object_get(caller, "line")), *module ? " (" : "", module,
-             *module ? ")" : "");
+    return format("%s+%s%s%s%s", name, string(caller, "offset"), *function ? " (" : "", function, *function ? ")" : "");
+  return format("%s:%lld%s%s%s", name, (long long)count_of(caller, "line"), *module ? " (" : "", module,
+                *module ? ")" : "");
 }
 
 static void read_caller(struct reader *reader, json_t *symbol, const json_t *line, json_int_t calls) {
   const json_t *caller = json_object_get(line, "caller");
-  char place[2000] = "", key[8000];
-  if (caller)
-    name_caller(caller, place, sizeof place);
-  snprintf(key, sizeof key, "%s %.4000s %s", string(line, "face"), string(caller, "file"), place);
+  char *place = name_caller(caller), *key = format("%s %s %s", string(line, "face"), string(caller, "file"), place);
   json_t *entry = get(get(symbol, "callers", json_object), key, json_object);
   set(entry, "face", json_string(string(line, "face")));
   set(entry, "place", json_string(place));
   set(entry, "file", json_string(string(caller, "file")));
-  add(entry, "calls", calls);
-  add(entry, "samples", json_integer_value(json_object_get(line, "samples")));
-  add_to_set(entry, "processes", reader->process);
+  add(reader, entry, "calls", calls);
+  add(reader, entry, "samples", count_of(line, "samples"));
+  add_to_set(entry, "processes", reader->file->process);
+  free(place);
+  free(key);
 }
 
 static void read_use(struct reader *reader, const json_t *line) {
-  const json_t *calls = json_object_get(line, "calls"), *first = json_object_get(line, "first");
-  if (!json_is_object(calls) || !json_is_integer(first) || !string(line, "face")[0]) {
-    fault(reader, "a use of a symbol without calls, first or face");
-    return;
+  json_t *symbol = get(get(reader->tree, "symbols", json_object), string(line, "symbol"), json_object), *calls;
+  json_t *sums = json_object();
+  const char *stage;
+  json_object_foreach(json_object_get(line, "calls"), stage, calls) {
+    add(reader, sums, "all", json_integer_value(calls));
+    if (json_integer_value(calls))
+      add(reader, get(symbol, "stages", json_object), stage, json_integer_value(calls));
   }
-  json_t *symbol = get(get(reader->tree, "symbols", json_object), string(line, "symbol"), json_object);
-  json_int_t sum = sum_of(calls);
+  json_int_t sum = count_of(sums, "all");
+  json_decref(sums);
+  get(symbol, "stages", json_object);
   set(symbol, "removed_in", json_string(string(line, "removed_in")));
-  add(symbol, "calls", sum);
-  add(symbol, "failed", json_integer_value(json_object_get(line, "failed")));
-  add_all(get(symbol, "stages", json_object), calls);
+  add(reader, symbol, "calls", sum);
+  add(reader, symbol, "failed", count_of(line, "failed"));
   if (sum > 0)
-    add(get(symbol, "faces", json_object), string(line, "face"), sum);
-  keep_least(symbol, "first", json_integer_value(first));
-  keep_most(symbol, "last", reader->written);
-  add_to_set(symbol, "processes", reader->process);
-  add_to_set(symbol, "jobs", reader->job);
+    add(reader, get(symbol, "faces", json_object), string(line, "face"), sum);
+  keep_least(symbol, "first", count_of(line, "first"));
+  keep_most(symbol, "last", reader->file->written);
+  add_to_set(symbol, "processes", reader->file->process);
+  add_to_set(symbol, "jobs", reader->file->job);
   read_caller(reader, symbol, line, sum);
+}
+
+static void read_shadow(struct reader *reader, const json_t *line) {
+  static const char *const counts[] = {"calls", "matches", "mismatches", "ignored", "over_budget", "errors"};
+  json_t *shadow = get(get(reader->tree, "shadow", json_object), string(line, "shadow"), json_object);
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    add(reader, shadow, counts[i], count_of(line, counts[i]));
+  add(reader, shadow, "processes", 1);
+}
+
+static void read_not_counted(struct reader *reader, const json_t *line) {
+  json_t *names = get(reader->tree, "not_counted", json_object);
+  json_t *entry = get(names, string(line, "not_counted"), json_object), *face;
+  size_t i;
+  json_array_foreach(json_object_get(line, "faces"), i, face) {
+    add_to_set(entry, "faces", json_string_value(face));
+  }
+  add_to_set(entry, "processes", reader->file->process);
 }
 
 static void read_line(struct reader *reader, const char *text, size_t size) {
   json_error_t error;
+  char why[300], said[400];
   json_t *line = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-  if (!json_is_object(line)) {
-    char why[300];
-    snprintf(why, sizeof why, "no line of statistics: %.200s", line ? "it is no JSON object" : error.text);
-    fault(reader, why);
-  } else if (json_object_get(line, "symbol")) {
+  snprintf(why, sizeof why, "%.200s", error.text);
+  switch (line ? tool_stats_row(line, why, sizeof why) : TOOL_ROW_BAD) {
+  case TOOL_ROW_USE:
     read_use(reader, line);
-  } else if (json_object_get(line, "kernel")) {
-    add(get(reader->tree, "kernels", json_object), string(line, "kernel"),
-        json_integer_value(json_object_get(line, "calls")));
-  } else if (json_object_get(line, "shadow")) {
-    json_t *shadow = get(get(reader->tree, "shadow", json_object), string(line, "shadow"), json_object);
-    add_all(shadow, line);
-    add(shadow, "processes", 1);
+    break;
+  case TOOL_ROW_KERNEL:
+    add(reader, get(reader->tree, "kernels", json_object), string(line, "kernel"), count_of(line, "calls"));
+    break;
+  case TOOL_ROW_LOST:
+    add(reader, reader->tree, "kernels_lost", count_of(line, "kernels_lost"));
+    break;
+  case TOOL_ROW_SHADOW:
+    read_shadow(reader, line);
+    break;
+  case TOOL_ROW_NOT_COUNTED:
+    read_not_counted(reader, line);
+    break;
+  case TOOL_ROW_OTHER: /* of a newer release: docs/formats.md */
+    break;
+  case TOOL_ROW_BAD:
+    snprintf(said, sizeof said, "no line of statistics: %s", why);
+    fault(reader, said);
+    break;
   }
   json_decref(line);
 }
 
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
 /* The first line tells whose the file is. */
-static bool read_header(struct reader *reader, const char *text, size_t size) {
+static void read_header(struct reader *reader, struct file *file) {
+  char why[300];
   json_error_t error;
-  json_t *header = json_loadb(text, size, 0, &error);
-  const char *schema = string(header, "schema");
-  bool good = strcmp(schema, SCHEMA) == 0;
-  if (good) {
-    static const char *const own = "no job";
-    reader->written = json_integer_value(json_object_get(header, "written"));
-    snprintf(reader->process, sizeof reader->process, "%zu", json_object_size(reader->files));
+  reader->file = file;
+  reader->line = 1;
+  reader->faults = 0;
+  file->text = tool_read(file->path, &file->size);
+  if (!file->text) {
+    reader->good = false;
+    return;
+  }
+  const char *end = memchr(file->text, '\n', file->size);
+  json_t *header =
+      json_loadb(file->text, end ? (size_t)(end - file->text) : file->size, JSON_REJECT_DUPLICATES, &error);
+  if (file->size == 0) {
+    fault(reader, "no file of statistics: it is empty");
+  } else if (tool_stats_header(header, why, sizeof why)) {
     const char *job = string(header, "job");
-    add_to_set(reader->tree, "jobs", *job ? job : own);
+    file->process = format("%s %lld %lld", string(header, "host"), (long long)count_of(header, "pid"),
+                           (long long)count_of(header, "start"));
+    file->job = copy(*job ? job : "no job");
+    file->written = count_of(header, "written");
+    file->lines = count_of(header, "lines");
+    add_to_set(reader->tree, "jobs", file->job);
     add_to_set(reader->tree, "hosts", string(header, "host"));
-    add(reader->tree, "processes", 1);
-    keep_least(reader->tree, "from", reader->written);
-    keep_most(reader->tree, "until", reader->written);
-    const char *key;
-    void *at = json_object_iter_at(json_object_get(reader->tree, "jobs"), *job ? job : own);
-    key = json_object_iter_key(at); /* stays with the tree */
-    reader->job = key;
-  } else if (*schema) {
-    fault(reader, "statistics of another version than " SCHEMA);
   } else {
-    fault(reader, "no file of statistics: its first line has no schema");
+    fault(reader, why);
   }
   json_decref(header);
-  return good;
 }
 
-static bool is_known(struct reader *reader, const char *path) {
-  struct stat s;
+static bool is_newer(const struct file *file, const struct file *other) {
+  return file->written != other->written ? file->written > other->written : file->size > other->size;
+}
+
+/* Of several files of a process, copies of several days, the newest counts: its counts go on. */
+static void find_newest(struct reader *reader) {
+  json_t *newest = json_object();
+  for (size_t i = 0; i < reader->count; i++) {
+    struct file *file = &reader->files[i];
+    const json_t *at = file->process ? json_object_get(newest, file->process) : NULL;
+    struct file *other = at ? &reader->files[json_integer_value(at)] : NULL;
+    if (!file->process || (other && !is_newer(file, other)))
+      continue;
+    if (other)
+      other->is_newest = false;
+    file->is_newest = true;
+    set(newest, file->process, json_integer((json_int_t)i));
+  }
+  json_decref(newest);
+}
+
+static void read_file(struct reader *reader, const struct file *file) {
+  reader->file = file;
+  reader->line = 1;
+  reader->faults = 0;
+  add(reader, reader->tree, "processes", 1);
+  keep_least(reader->tree, "from", file->written);
+  keep_most(reader->tree, "until", file->written);
+  const char *at = file->text, *last = at + file->size;
+  for (; at < last; reader->line++) {
+    const char *end = memchr(at, '\n', (size_t)(last - at));
+    size_t length = (size_t)((end ? end : last) - at);
+    if (reader->line > 1)
+      read_line(reader, at, length);
+    at += length + 1;
+  }
+  if (reader->line - 2 != file->lines) {
+    char why[200];
+    snprintf(why, sizeof why, "%u lines follow the first, and should be %lld: a copy that was cut?", reader->line - 2,
+             (long long)file->lines);
+    fault(reader, why);
+  }
+  if (reader->faults > FAULTS_SHOWN)
+    tool_error("%s: %u more faults", file->path, reader->faults - FAULTS_SHOWN);
+}
+
+static bool is_known(struct reader *reader, const struct stat *s) {
   char key[64];
-  if (stat(path, &s) != 0)
-    return false;
-  snprintf(key, sizeof key, "%llx:%llx", (unsigned long long)s.st_dev, (unsigned long long)s.st_ino);
-  if (json_object_get(reader->files, key))
+  snprintf(key, sizeof key, "%llx:%llx", (unsigned long long)s->st_dev, (unsigned long long)s->st_ino);
+  if (json_object_get(reader->known, key))
     return true;
-  set(reader->files, key, json_true());
+  set(reader->known, key, json_true());
   return false;
 }
 
-static void read_file(struct reader *reader, const char *path) {
-  size_t size;
-  if (is_known(reader, path))
-    return;
-  char *text = tool_read(path, &size);
-  reader->path = path;
-  reader->line = 1;
-  reader->good = reader->good && text;
-  for (char *at = text; at && at < text + size; reader->line++) {
-    char *end = memchr(at, '\n', (size_t)(text + size - at));
-    size_t length = (size_t)((end ? end : text + size) - at);
-    if (reader->line > 1)
-      read_line(reader, at, length);
-    else if (!read_header(reader, at, length))
-      break;
-    at += length + 1;
+static void list_file(struct reader *reader, const char *path, bool in_folder) {
+  struct stat s;
+  bool there = stat(path, &s) == 0;
+  if (!there || (in_folder && !S_ISREG(s.st_mode))) {
+    tool_error("%s: %s", path, there ? "it is no file" : strerror(errno));
+    reader->good = false;
+  } else if (!is_known(reader, &s)) {
+    reader->files = tool_realloc(reader->files, (reader->count + 1) * sizeof *reader->files);
+    reader->files[reader->count++] = (struct file){.path = copy(path)};
   }
-  if (text && size == 0)
-    fault(reader, "no file of statistics: it is empty");
-  free(text);
 }
 
 static int is_statistics(const struct dirent *entry) {
@@ -230,7 +314,7 @@ static int is_statistics(const struct dirent *entry) {
   return entry->d_name[0] != '.' && length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
 }
 
-static void read_folder(struct reader *reader, const char *path) {
+static void list_folder(struct reader *reader, const char *path) {
   struct dirent **list;
   int count = scandir(path, &list, is_statistics, alphasort);
   if (count < 0) {
@@ -239,10 +323,8 @@ static void read_folder(struct reader *reader, const char *path) {
     return;
   }
   for (int i = 0; i < count; i++) {
-    size_t size = strlen(path) + strlen(list[i]->d_name) + 2;
-    char *file = tool_realloc(NULL, size);
-    snprintf(file, size, "%s/%s", path, list[i]->d_name);
-    read_file(reader, file);
+    char *file = format("%s/%s", path, list[i]->d_name);
+    list_file(reader, file, true);
     free(file);
     free(list[i]);
   }
@@ -281,55 +363,75 @@ static void list_callers(json_t *symbol) {
   set(symbol, "callers", list);
 }
 
+static int order_keys(const void *one, const void *other) {
+  return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
 /* All that is known is sorted by name. */
 static json_t *sorted(json_t *object) {
-  json_t *made = json_object();
-  char **keys = tool_realloc(NULL, json_object_size(object) * sizeof *keys);
+  json_t *made = json_object(), *value;
+  const char **keys = tool_realloc(NULL, json_object_size(object) * sizeof *keys), *key;
   size_t count = 0;
-  const char *key;
-  json_t *value;
   json_object_foreach(object, key, value) {
-    size_t at = count++;
-    for (; at > 0 && strcmp(keys[at - 1], key) > 0; at--)
-      keys[at] = keys[at - 1];
-    keys[at] = (char *)key;
+    keys[count++] = key;
   }
+  qsort(keys, count, sizeof *keys, order_keys);
   for (size_t i = 0; i < count; i++)
     json_object_set(made, keys[i], json_object_get(object, keys[i]));
   free(keys);
   return made;
 }
 
-static void finish(json_t *tree) {
-  static const char *const parts[] = {"symbols", "kernels", "shadow", "jobs", "hosts"};
+static void finish(struct reader *reader) {
+  static const char *const parts[] = {"symbols", "not_counted", "kernels", "shadow", "jobs", "hosts"};
+  json_t *tree = reader->tree, *value, *unused = json_array();
+  const char *id;
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     set(tree, parts[i], sorted(get(tree, parts[i], json_object)));
-  json_t *symbols = json_object_get(tree, "symbols"), *symbol, *unused = json_array();
-  const char *id;
-  json_object_foreach(symbols, id, symbol) {
-    count_set(symbol, "processes");
-    count_set(symbol, "jobs");
-    list_callers(symbol);
+  json_t *symbols = json_object_get(tree, "symbols"), *hidden = json_object_get(tree, "not_counted");
+  json_object_foreach(symbols, id, value) {
+    count_set(value, "processes");
+    count_set(value, "jobs");
+    list_callers(value);
+  }
+  json_object_foreach(hidden, id, value) {
+    count_set(value, "processes");
+    set(value, "faces", sorted(json_object_get(value, "faces")));
   }
   for (unsigned i = 0; i < compat_symbols_count; i++)
-    if (!json_object_get(symbols, compat_symbols[i].id))
+    if (!json_object_get(symbols, compat_symbols[i].id) && !json_object_get(hidden, compat_symbols[i].id))
       json_array_append_new(unused, json_string(compat_symbols[i].id));
   set(tree, "unused", unused);
-  add(tree, "processes", 0);
+  add(reader, tree, "processes", 0);
+  add(reader, tree, "kernels_lost", 0);
+  set(tree, "complete", json_boolean(reader->good));
 }
 
 json_t *tool_stats(char *const *paths, int count, bool *good) {
-  struct reader reader = {.good = true, .tree = json_object(), .files = json_object()};
+  struct reader reader = {.good = true, .tree = json_object(), .known = json_object()};
   set(reader.tree, "schema", json_string("sgl-kernel-compat-report/1"));
   for (int i = 0; i < count; i++) {
     struct stat s;
     if (stat(paths[i], &s) == 0 && S_ISDIR(s.st_mode))
-      read_folder(&reader, paths[i]);
+      list_folder(&reader, paths[i]);
     else
-      read_file(&reader, paths[i]);
+      list_file(&reader, paths[i], false);
   }
-  finish(reader.tree);
-  json_decref(reader.files);
+  for (size_t i = 0; i < reader.count; i++)
+    read_header(&reader, &reader.files[i]);
+  find_newest(&reader);
+  for (size_t i = 0; i < reader.count; i++)
+    if (reader.files[i].is_newest)
+      read_file(&reader, &reader.files[i]);
+  finish(&reader);
+  for (size_t i = 0; i < reader.count; i++) {
+    free(reader.files[i].path);
+    free(reader.files[i].process);
+    free(reader.files[i].job);
+    free(reader.files[i].text);
+  }
+  free(reader.files);
+  json_decref(reader.known);
   *good = reader.good;
   return reader.tree;
 }

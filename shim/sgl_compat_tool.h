@@ -4,10 +4,12 @@
  *   sgl_compat_policy_show.c   policy show
  *   sgl_compat_policy_check.c  policy check
  *   sgl_compat_gate.c          gate
+ *   sgl_compat_sarif.c         what a scan has found, for gate
  *   sgl_compat_replay.c        replay
  *   sgl_compat_report.c        report, and what its page says too
  *   sgl_compat_report_html.c   report --html
  *   sgl_compat_stats.c         the statistics of many processes, added up
+ *   sgl_compat_stats_check.c   is a line of them one?
  */
 #ifndef SGL_COMPAT_TOOL_H
 #define SGL_COMPAT_TOOL_H
@@ -31,14 +33,48 @@ char *tool_read(const char *path, size_t *size);
 /* The statistics in the files, and in the .jsonl files of the folders among them:
  *
  *   schema "sgl-kernel-compat-report/1", processes, from, until (seconds), jobs, hosts {NAME: true}
+ *   complete                                                                false: something could not be read
  *   symbols {ID: {removed_in, calls, failed, stages {STAGE: calls}, faces {FACE: calls}, processes, jobs, first, last,
  *            callers [{face, place, file, calls, samples, processes}]}}     of those that are used
+ *   not_counted {ID: {faces {FACE: true}, processes}}                       of those whose uses were out of sight
  *   unused [ID]                                                             the catalog's others
- *   kernels {SPEC: calls}
+ *   kernels {SPEC: calls}, kernels_lost
  *   shadow {ID: {calls, matches, mismatches, ignored, over_budget, errors, processes}}
  *
- * What cannot be read has been said, is left out, and makes `good` false. To be freed. */
+ * A process counts once, by its newest file. What cannot be read has been said, is left out, and makes `good` false. To
+ * be freed. */
 json_t *tool_stats(char *const *paths, int count, bool *good);
+
+/* --- sgl_compat_stats_check.c --- */
+
+enum tool_row {
+  TOOL_ROW_BAD, /* `why` says it */
+  TOOL_ROW_USE,
+  TOOL_ROW_KERNEL,
+  TOOL_ROW_LOST, /* calls of kernels that had no place in a process's table */
+  TOOL_ROW_SHADOW,
+  TOOL_ROW_NOT_COUNTED,
+  TOOL_ROW_OTHER /* of a kind that this release does not know */
+};
+enum tool_row tool_stats_row(const json_t *row, char *why, size_t size);
+/* The first line. NULL is none. */
+bool tool_stats_header(const json_t *header, char *why, size_t size);
+
+/* --- sgl_compat_sarif.c --- */
+
+struct tool_scan {
+  json_t *log; /* NULL: none */
+  size_t runs;
+  json_int_t files;
+  unsigned release;   /* index into compat_releases: the oldest that a run was against */
+  char left_out[800]; /* why uses may be missing; "": none are */
+};
+/* False after an error was said. json_decref the log. */
+bool tool_scan_read(const char *path, struct tool_scan *scan);
+/* How many live uses of a name, and where the first is. */
+size_t tool_scan_uses(const struct tool_scan *scan, const char *id, char *first, size_t first_size);
+/* Against a release that still has the name a scan says nothing of it. */
+bool tool_scan_tells_of(const struct tool_scan *scan, unsigned symbol);
 
 /* --- sgl_compat_report.c and sgl_compat_report_html.c: of that tree --- */
 
@@ -49,7 +85,12 @@ struct tool_date tool_date(const json_t *seconds);
 struct tool_text {
   char text[2000];
 };
+/* "4 processes of 1 job ..." */
 struct tool_text tool_report_summary(const json_t *tree);
+/* "operator, python": the faces of a name that is not counted there */
+struct tool_text tool_report_faces(const json_t *hidden);
+/* What is to be said above the names that nobody used. */
+struct tool_text tool_report_unused(const json_t *tree);
 struct tool_text tool_report_stages(const json_t *symbol);
 /* Does each use meet an error? */
 bool tool_report_only_fails(const json_t *symbol);

@@ -78,6 +78,15 @@ FILES = [
     ("bmm_fp8 = error\nramp bmm_fp8 5% to warn", ["2: bmm_fp8 is error by line 1: a ramp to warn has no effect"]),
     ("bmm_fp8 = error\n\nbmm_fp8 = warn\ndefault=0.4.4;default=0.4.5", ["3: bmm_fp8: line 1 says the same kind of thing already; the later one wins",
                                                                          "4: default: line 4 says the same kind"]),
+    ("shadow bmm_fp8 budget=5", ["1: shadow bmm_fp8: neither first nor every says which calls, so none is compared"]),
+    ("shadow * first=0 tolerance=0.1 return=other", ["1: shadow *: neither first nor every"]),
+    ("shadow bmm_fp8 first=0", []),  # which ends the shadow of an earlier source
+    ("bmm_fp8 = silent\nextend bmm_fp8 until 2999-02-28 reason x", ["2: bmm_fp8 is silent by line 1: the extension softens nothing, and its end makes it an error"]),
+    ("* = silent\nextend bmm_fp8 until 2999-02-28 reason x", ["2: bmm_fp8 is silent by line 1"]),
+    ("bmm_fp8 = silent\ndeny bmm_fp8\nextend bmm_fp8 until 2999-02-28 reason x", ["1: bmm_fp8 is denied in line 2, so it is not silent"]),
+    ("bmm_fp8 = silent\nramp bmm_fp8 5% to error\nextend bmm_fp8 until 2999-02-28 reason x", []),
+    ("gptq_gemm = warn", []),  # nothing here answers for it, but an old wheel does
+    ("#" * 2**20 + "\n", ["1: the file is larger than a mebibyte, so no program takes it"]),
     (b"\xff\x00\x01 = warn\nbmm_fp8 = \x1b[31m", ["1: '???' is no deleted name", "2: stage '?[31m' is none of"]),
     ("x" * 500 + " = warn\n" + "y " * 50, ["1: 'xxxxxxxx", "2: 'y' begins no directive"]),
 ]
@@ -134,9 +143,14 @@ def test_effective():
     assert row == {"name": "dsv3_router_gemm", "stage": "error", "set": True, "from": "SGL_KERNEL_COMPAT_POLICY: ramp 100%, SLURM_JOB_ID=12 is in it",
                    "ramp": "SGL_KERNEL_COMPAT_POLICY: 100% to error: SLURM_JOB_ID=12 is in it", "serve": "jit", "serve_from": "SGL_KERNEL_COMPAT_POLICY",
                    "shadow": {"first": 2, "every": 0, "budget": 0, "tolerance": 0.0, "return": "jit", "from": "SGL_KERNEL_COMPAT_POLICY"},
-                   "removed_in": "0.4.5", "advice": "use sgl_kernel_jit.dsv3_router_gemm"}, row
+                   "removed_in": "0.4.5", "advice": "use sgl_kernel_jit.dsv3_router_gemm", "answered": True}, row
     row = effective(SGL_KERNEL_COMPAT_POLICY="ramp * 100% to error")
     assert row["stage"] == "warn" and not row["set"] and row["ramp"].endswith("nothing here tells the job, so it is not ramped"), row
+    gone = dict(SGL_KERNEL_COMPAT_POLICY="gptq_gemm = warn; awq_dequantize = warn")
+    assert run("policy", "show", "--effective", "--symbol", "gptq_gemm", **gone).stdout == (
+        "gptq_gemm  warn       SGL_KERNEL_COMPAT_POLICY\n    only where an old wheel has it: nothing else answers for it, and so it is a tombstone\n")
+    assert run("policy", "show", "--effective", "--symbol", "awq_dequantize", **gone).stdout.count("\n") == 1  # sglang has it
+    assert effective("gptq_gemm", **gone)["answered"] is False
     done = run("policy", "show", "--effective", "--symbol", "bmm_fp8", status=1, SGL_KERNEL_COMPAT_POLICY="x=y")
     assert done.stdout == "bmm_fp8  warn       the catalog\n" and done.stderr.startswith("sgl-kernel-compat: SGL_KERNEL_COMPAT_POLICY:1: 'x' is no deleted name"), done
 

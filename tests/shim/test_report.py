@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """sgl-compat report: a job of 128 processes that write their statistics into one folder, and files that are made here."""
-import html.parser, json, os, pathlib, re, subprocess, sys, tempfile
+import html.parser, json, os, pathlib, re, subprocess, sys, tempfile, zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from suite import main
@@ -32,6 +32,9 @@ class Folder(tempfile.TemporaryDirectory):
         return self
 
     def put(self, name, *lines):
+        """A file; a header without them gets the start of a process of its own, and the number of lines."""
+        if lines and isinstance(lines[0], dict):
+            lines = ({"start": zlib.crc32(name.encode()), "lines": len(lines) - 1, **lines[0]}, *lines[1:])
         (self.path / name).write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
         return self.path / name
 
@@ -157,21 +160,112 @@ def test_faults():
     """Each is named, and the rest is reported."""
     with Folder() as folder:
         good = folder.put("good.jsonl", header(), use())
+        row = use("bmm_fp8")
         for name, lines, why in (
                 ("empty", [], "empty.jsonl:1: no file of statistics: it is empty"),
                 ("other", [{"schema": "sgl-kernel-compat-usage/2"}], "other.jsonl:1: statistics of another version than sgl-kernel-compat-usage/1"),
                 ("foreign", ["{}\n"], "foreign.jsonl:1: no file of statistics: its first line has no schema"),
-                ("cut", [header(), '{"symbol":"dsv3'], "cut.jsonl:2: no line of statistics: "),
+                ("package", [header(package="vllm")], "package.jsonl:1: statistics of another package than sgl_kernel"),
+                ("pid", [header(pid=-1)], "pid.jsonl:1: pid is no number from 0 on"),
+                ("host", [header(host=None)], "host.jsonl:1: host is no string"),
+                ("written", [header(written=0)], "written.jsonl:1: written is no time in seconds since 1970"),
+                ("late", [header(written=2**62)], "late.jsonl:1: written is no time in seconds since 1970"),
+                ("lines", [header(lines="1"), row], "lines.jsonl:1: lines is no number from 0 on"),
+                ("cut", [header(), row, '{"symbol":"dsv3'], "cut.jsonl:3: no line of statistics: "),
+                ("shorter", [header(lines=2), row], "shorter.jsonl:3: 1 lines follow the first, and should be 2: a copy that was cut?"),
                 ("list", [header(), "[]\n"], "list.jsonl:2: no line of statistics: it is no JSON object"),
-                ("without", [header(), {"symbol": "bmm_fp8"}], "without.jsonl:2: a use of a symbol without calls, first or face")):
+                ("twice", [header(), '{"symbol":"bmm_fp8","symbol":"x"}\n'], "twice.jsonl:2: no line of statistics: duplicate object key"),
+                ("without", [header(), {"symbol": "bmm_fp8"}], "without.jsonl:2: no line of statistics: face is none of cxx, operator, python"),
+                ("unknown", [header(), dict(row, symbol="x\x1b")], "unknown.jsonl:2: no line of statistics: 'x?' is no deleted name of sgl_kernel that this release knows"),
+                ("symbol", [header(), dict(row, symbol=7)], "symbol.jsonl:2: no line of statistics: symbol is no string"),
+                ("calls", [header(), dict(row, calls=7)], "calls.jsonl:2: no line of statistics: calls is no object"),
+                ("negative", [header(), dict(row, calls={"warn": -3})], "negative.jsonl:2: no line of statistics: warn is no number from 0 on"),
+                ("real", [header(), dict(row, calls={"warn": 3.5})], "real.jsonl:2: no line of statistics: warn is no number from 0 on"),
+                ("stage", [header(), dict(row, calls={"wran": 3})], "stage.jsonl:2: no line of statistics: 'wran' is no stage"),
+                ("failed", [header(), dict(row, failed=-1)], "failed.jsonl:2: no line of statistics: failed is no number from 0 on"),
+                ("samples", [header(), dict(row, samples="1")], "samples.jsonl:2: no line of statistics: samples is no number from 0 on"),
+                ("first", [header(), dict(row, first="now")], "first.jsonl:2: no line of statistics: first is no time in seconds since 1970"),
+                ("removed", [header(), dict(row, removed_in=4)], "removed.jsonl:2: no line of statistics: removed_in is no string"),
+                ("caller", [header(), dict(row, caller=[])], "caller.jsonl:2: no line of statistics: caller has no file"),
+                ("line", [header(), dict(row, caller={"file": "x", "line": -1})], "line.jsonl:2: no line of statistics: line is no number from 0 on"),
+                ("module", [header(), dict(row, caller={"file": "x", "line": 1, "module": 5})], "module.jsonl:2: no line of statistics: caller: module is no string"),
+                ("big", [header(), f'{{"kernel":"x","calls":{2**63}}}\n'], "big.jsonl:2: no line of statistics: too big integer"),
+                ("kernel", [header(), {"kernel": 5, "calls": 1}], "kernel.jsonl:2: no line of statistics: kernel is no string"),
+                ("shadow", [header(), {"shadow": "bmm_fp8", "calls": 1}], "shadow.jsonl:2: no line of statistics: matches is no number from 0 on"),
+                ("hidden", [header(), {"not_counted": "bmm_fp8", "faces": []}], "hidden.jsonl:2: no line of statistics: faces is no list with a face"),
+                ("faces", [header(), {"not_counted": "bmm_fp8", "faces": ["x"]}], "faces.jsonl:2: no line of statistics: faces has something else")):
             bad = folder.put(f"{name}.jsonl", *lines)
             done = report("--json", bad, good, status=1)
             assert why in done.stderr and len(done.stderr.splitlines()) == 1, (name, done.stderr)
-            assert json.loads(done.stdout)["symbols"]["dsv3_router_gemm"]["calls"] == 3
+            tree = json.loads(done.stdout)
+            assert tree["symbols"]["dsv3_router_gemm"]["calls"] == 3 and tree["complete"] is False, name
+            done = report("--html", folder.path / "page.html", bad, good, status=1)
+            assert "since something could not be read" in done.stdout and "ready to delete, not used" not in done.stdout, name
+            assert "since something could not be read" in (folder.path / "page.html").read_text() and "Ready to delete" not in (folder.path / "page.html").read_text(), name
+        assert json.loads(report("--json", good).stdout)["complete"] is True
+        many = folder.put("many.jsonl", header(), *("x\n" for _ in range(100)))
+        done = report(many, status=1)
+        assert done.stderr.count("no line of statistics") == 5 and done.stderr.endswith("many.jsonl: 95 more faults\n"), done.stderr
         done = report(folder.path / "none.jsonl", status=1)
         assert "none.jsonl: No such file or directory" in done.stderr and "nothing is known of any name" in done.stdout, done
         for arguments in ((), ("--html",), ("--loud", good)):
             assert "see sgl-compat report --help" in report(*arguments, status=2).stderr
+
+
+def test_counts_that_overflow():
+    with Folder() as folder:
+        most = 2**63 - 1
+        files = [folder.put(f"{n}.jsonl", header(), use(calls=[("warn", most)])) for n in range(2)]
+        done = report("--json", *files, status=1)
+        assert json.loads(done.stdout)["symbols"]["dsv3_router_gemm"]["calls"] == most, done.stdout
+        assert "1.jsonl:2: the counts add up to more than a number holds" in done.stderr, done.stderr
+
+
+def test_a_process_counts_once():
+    """Copies of several days: its newest file has all that the older ones had. Another start is another process."""
+    with Folder() as folder:
+        old = folder.put("old.jsonl", header(start=5), use(calls=[("warn", 3)]))
+        new = folder.put("new.jsonl", header(start=5, written=1764547300), use(calls=[("warn", 4)]))
+        other = folder.put("other.jsonl", header(start=6), use(calls=[("warn", 10)]))
+        for files in ((old, new, other), (other, new, old)):
+            tree = json.loads(report("--json", *files).stdout)
+            assert tree["processes"] == 2 and tree["symbols"]["dsv3_router_gemm"]["calls"] == 14, tree
+
+
+def test_what_is_not_counted():
+    """A name that an installed package serves itself is not called unused."""
+    with Folder() as folder:
+        hidden = folder.put("one.jsonl", header(), use(), {"not_counted": "bmm_fp8", "faces": ["python", "operator"]}, {"not_counted": "dsv3_router_gemm", "faces": ["operator"]})
+        other = folder.put("two.jsonl", header(), {"not_counted": "bmm_fp8", "faces": ["operator"]}, {"kernels_lost": 5}, {"kernel": "dsv3_router_gemm:16x256:float32", "calls": 1})
+        tree = json.loads(report("--json", hidden, other).stdout)
+        assert "bmm_fp8" not in tree["unused"] and len(tree["unused"]) == 74 and tree["kernels_lost"] == 5, tree
+        assert tree["not_counted"]["bmm_fp8"] == {"faces": {"operator": True, "python": True}, "processes": 2}, tree
+        done = report("--html", folder.path / "page.html", hidden, other)
+        assert "\n    bmm_fp8: operator, python, in 2 processes\n    dsv3_router_gemm: operator, in 1 process\n" in done.stdout, done.stdout
+        assert "others, of processes with more than 256: 5" in done.stdout and "ready to delete, not used by any of these processes: 74 names" in done.stdout, done.stdout
+        page = Page((folder.path / "page.html").read_text()).text
+        assert "Not known" in page and "operator, python" in page and "others, of processes" in page, page
+
+
+def test_odd_files():
+    """Names of files and callers with odd characters, a pipe, what is no file, and a folder with nothing in it."""
+    with Folder() as folder:
+        long = "é" * 3000
+        odd = folder.put("o\n\x1b[31m<b>\x7f.jsonl", header(host="h\x1b]0;x", job="<i>\n"), use(caller={"module": "m\x1b[2J", "file": f"/srv/{long}.py", "line": 1}))
+        done = report("--html", folder.path / "page.html", odd)
+        assert not set(map(chr, (*range(10), *range(11, 32), 127))) & set(done.stdout), done.stdout
+        Page((folder.path / "page.html").read_text())
+        tree = json.loads(report("--json", odd).stdout)
+        assert long in tree["symbols"]["dsv3_router_gemm"]["callers"][0]["place"], tree
+        piped = subprocess.run([TOOL, "report", "--json", "/dev/stdin"], input=odd.read_text(), capture_output=True, text=True, timeout=60)
+        assert json.loads(piped.stdout) == tree and piped.returncode == 0, piped
+        (folder.path / "stats").mkdir()
+        done = report(folder.path / "stats")
+        assert done.stdout == "0 processes of 0 jobs on 0 hosts, written - to - (UTC). Replays of captured graphs are not seen.\n\nno process: nothing is known of any name\n", done.stdout
+        os.mkfifo(folder.path / "stats" / "x.jsonl")
+        (folder.path / "stats" / "y.jsonl").mkdir()
+        done = report(folder.path / "stats", status=1)
+        assert done.stderr.count("it is no file\n") == 2, done.stderr
 
 
 def test_help_and_the_man_page():
