@@ -6,6 +6,7 @@
 #   make check-torch-matrix  the Python and torch suites on PyPI's torch of each release below, and on Debian's
 #   make check-kernel-wheels  the package beside real releases of sglang-kernel, see tests/python/kernel_wheels.py
 #   make check-kernel-diffs  sgl-migrate catalog diff on all kernel wheels since 0.3.21, see tests/catalog/kernel_diffs.py
+#   make check-routes  the catalog's routes in the releases of sglang and FlashInfer that they name, see tests/catalog/check_routes.py
 #   make check-real-trees  fix on releases of sglang, vllm, flashinfer and transformers, see tests/real_trees/real_trees.py
 #   make check-real-environment  each line of an audit of torch, sglang, flashinfer and the kernel, see tests/scanner/real_environment.py
 #   make check-slurm  job arrays of sgl-migrate on a real Slurm, started and stopped by the test; installs Debian's slurm-wlm
@@ -312,7 +313,7 @@ check-long: all
 	$(MAKE) --no-print-directory FUZZ=1 fuzzers
 	$(PYTHON) tests/fuzz/run.py $(B) $(FUZZ_SECONDS)
 
-.PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-real-trees check-real-environment check-slurm run bench bench-scan bench-audit gpu-check gpu-bench plot
+.PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-routes check-real-trees check-real-environment check-slurm run bench bench-scan bench-audit gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
 check: tests
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
@@ -337,6 +338,10 @@ check-kernel-wheels: $(WHEEL)
 # Ten minutes; 6.1 GB from PyPI, 1.2 GB of disk. WHEELS=FOLDER has some already.
 check-kernel-diffs: $(B)/bin/sgl-migrate
 	$(PYTHON) tests/catalog/kernel_diffs.py $(B) $(WHEELS)
+
+# A minute; 450 MB from PyPI. ROUTES=FOLDER has the packages already.
+check-routes: $(DEPS_STAMP)
+	$(PYTHON) tests/catalog/check_routes.py $(B) $(ROUTES)
 
 # Five minutes; 300 MB from PyPI, 1.6 GB of disk.
 check-real-trees: $(B)/bin/sgl-migrate
