@@ -54,8 +54,8 @@ static const char warm_help[] =
     "\n"
     "Compiles into the cache what is missing there, and loads it once on each kind of GPU that is here.\n"
     "\n" SPEC_HELP "\n"
-    "options:\n" WORK_OPTIONS
-    "  --stats FILE          the kernels that a program has used: a file of SGL_KERNEL_COMPAT_STATS=DIR\n"
+    "options:\n" WORK_OPTIONS "  --stats PATH          the kernels that a program has used: a file of "
+                              "SGL_KERNEL_COMPAT_STATS=DIR, or the folder\n"
     "  --sarif FILE          of the --model's kernels those that sgl-migrate scan --format sarif has found uses of\n"
     "  --device N            for this GPU only (default: all)\n" TARGET_HELP HELP_OPTION "\n"
     "One line a kernel and target on standard output: cached, prebuilt, compiled in N ms, or failed and why.\n"
@@ -64,7 +64,7 @@ static const char warm_help[] =
     "  sgl-jit warm --model deepseek-v3\n"
     "  sgl-jit warm --target sm_90a,sm_100a dsv3_router_gemm:256x7168:float32 dsv3_fused_a_gemm:2112x7168\n"
     "  echo dsv3_router_gemm:384x7168:bfloat16 | sgl-jit warm --target sm_90a -f -\n"
-    "  cat stats/*.jsonl | sgl-jit warm --stats -\n";
+    "  sgl-jit warm --stats stats\n";
 
 static const char pack_help[] =
     "usage: sgl-jit pack --target TARGET[,...] --output DIR [OPTION]... [SPEC]...\n"

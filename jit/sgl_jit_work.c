@@ -1,10 +1,12 @@
 /* Which kernels, and for which targets: SPEC, --model, --file, --stats, --sarif, --target. */
 #include "sgl_jit_tool.h"
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The kernels that serving one model calls for, whatever the number of tokens. From the models' config.json on Hugging
  * Face (deepseek-ai/DeepSeek-V3, moonshotai/Kimi-K2-Instruct): the router is n_routed_experts x hidden_size, with
@@ -43,10 +45,15 @@ static void add_findings(struct used *used, const char *path) {
   if (!json_is_array(runs))
     tool_usage("--sarif %s: no SARIF: it has no runs", path);
   json_array_foreach(runs, i, run) {
-    json_array_foreach(json_object_get(run, "results"), k, result) {
+    const json_t *results = json_object_get(run, "results");
+    if (!json_is_array(results))
+      tool_usage("--sarif %s: runs[%zu] has no results: the scan did not end", path, i);
+    json_array_foreach(results, k, result) {
       const char *rule = json_string_value(json_object_get(result, "ruleId"));
-      used->router |= rule && strcmp(rule, jit_op_name(JIT_ROUTER)) == 0;
-      used->fused_a |= rule && strcmp(rule, jit_op_name(JIT_FUSED_A)) == 0;
+      const char *verdict = json_string_value(json_object_get(json_object_get(result, "properties"), "verdict"));
+      bool live = rule && verdict && strcmp(verdict, "mention") != 0; /* a comment calls nothing */
+      used->router |= live && strcmp(rule, jit_op_name(JIT_ROUTER)) == 0;
+      used->fused_a |= live && strcmp(rule, jit_op_name(JIT_FUSED_A)) == 0;
     }
   }
   json_decref(sarif);
@@ -87,12 +94,12 @@ static void add_line(struct tool_work *work, const char *file, size_t number, ch
 static void add_statistics(struct tool_work *work, const char *file, size_t number, char *line) {
   char why[256];
   sgl_jit_kernel_spec spec;
-  json_t *object = json_loads(line, 0, NULL);
+  json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
   const char *schema = json_string_value(json_object_get(object, "schema"));
   const char *kernel = json_string_value(json_object_get(object, "kernel"));
   if (number == 1 && (!schema || strcmp(schema, "sgl-kernel-compat-usage/1") != 0))
     tool_usage("%s: no statistics of SGL_KERNEL_COMPAT_STATS, or of another version", file);
-  if (!object)
+  if (!json_is_object(object) || (json_object_get(object, "kernel") && !kernel))
     tool_usage("%s:%zu: no line of statistics", file, number);
   if (kernel && jit_spec_parse(kernel, &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)
     tool_usage("%s:%zu: %s", file, number, why);
@@ -121,9 +128,42 @@ static void add_file(struct tool_work *work, const char *option, const char *pat
   }
   if (ferror(file) || !feof(file))
     tool_usage("%s: %s", shown, strerror(errno));
+  if (number == 0 && add_one == add_statistics)
+    tool_usage("%s: no statistics of SGL_KERNEL_COMPAT_STATS: it is empty", shown);
   free(line);
   if (!standard)
     fclose(file);
+}
+
+static int is_statistics(const struct dirent *entry) {
+  size_t length = strlen(entry->d_name);
+  return entry->d_name[0] != '.' && length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
+}
+
+/* A file of statistics, or a folder of them. */
+static void add_all_statistics(struct tool_work *work, const char *path) {
+  struct dirent **list;
+  struct stat s;
+  if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)) {
+    add_file(work, "--stats", path, add_statistics);
+    return;
+  }
+  int count = scandir(path, &list, is_statistics, alphasort);
+  if (count < 0)
+    tool_usage("--stats %s: %s", path, strerror(errno));
+  if (count == 0)
+    tool_usage("--stats %s: the folder has no .jsonl file", path);
+  for (int i = 0; i < count; i++) {
+    size_t size = strlen(path) + strlen(list[i]->d_name) + 2;
+    char *file = tool_realloc(NULL, size);
+    snprintf(file, size, "%s/%s", path, list[i]->d_name);
+    if (stat(file, &s) == 0 && !S_ISREG(s.st_mode)) /* a pipe would be waited for */
+      tool_usage("--stats %s: it is no file", file);
+    add_file(work, "--stats", file, add_statistics);
+    free(file);
+    free(list[i]);
+  }
+  free(list);
 }
 
 struct tool_work tool_work(const struct tool_options *options) {
@@ -140,7 +180,7 @@ struct tool_work tool_work(const struct tool_options *options) {
   for (size_t i = 0; i < options->files.count; i++)
     add_file(&work, "--file", options->files.list[i], add_line);
   for (size_t i = 0; i < options->statistics.count; i++)
-    add_file(&work, "--stats", options->statistics.list[i], add_statistics);
+    add_all_statistics(&work, options->statistics.list[i]);
   for (size_t i = 0; i < options->specs.count; i++) {
     sgl_jit_kernel_spec spec;
     if (jit_spec_parse(options->specs.list[i], &spec, (struct jit_message){why, sizeof why, NULL}) != SGL_JIT_OK)

@@ -168,7 +168,8 @@ static struct stage stage_of(unsigned symbol) {
     decide(&stage, ramp->stage, POLICY_RAMP, ramp);
   if (deny->order && stage.stage < SGL_COMPAT_STAGE_ERROR)
     decide(&stage, SGL_COMPAT_STAGE_ERROR, POLICY_DENY, deny);
-  bool is_newer = !stage.by || stage.kind == POLICY_DEFAULT || source_of(extend) >= source_of(stage.by);
+  bool is_newer = (!stage.by || stage.kind == POLICY_DEFAULT || source_of(extend) >= source_of(stage.by)) &&
+                  source_of(extend) >= source_of(own); /* a stage ends it, also under a denial */
   if (extend->order && is_newer && source_of(extend) >= source_of(deny)) {
     if (extend->until < state.today)
       decide(&stage, stage.stage > SGL_COMPAT_STAGE_ERROR ? stage.stage : SGL_COMPAT_STAGE_ERROR, POLICY_EXTEND,

@@ -391,14 +391,14 @@ def test_specs_from_files():
 
 
 def test_specs_from_findings():
-    def sarif(*rules):
-        return json.dumps({"version": "2.1.0", "runs": [{"results": [{"ruleId": rule} for rule in rules]}]})
+    def sarif(rules):
+        return json.dumps({"version": "2.1.0", "runs": [{"results": [{"ruleId": rule, "properties": {"verdict": verdict}} for rule, verdict in rules.items()]}]})
 
     router, fused = "dsv3_router_gemm:256x7168:float32", "dsv3_fused_a_gemm:2112x7168:bfloat16"
     with Place().fake_nvrtc().gpus() as p:
-        (p.path / "router").write_text(sarif("awq_dequantize", "dsv3_router_gemm", "dsv3_router_gemm"))
-        (p.path / "fused").write_text(sarif("dsv3_fused_a_gemm"))
-        (p.path / "none").write_text(sarif("awq_dequantize"))
+        (p.path / "router").write_text(sarif({"awq_dequantize": "rewrite", "dsv3_router_gemm": "rewrite", "dsv3_fused_a_gemm": "mention"}))
+        (p.path / "fused").write_text(sarif({"dsv3_fused_a_gemm": "report"}))
+        (p.path / "none").write_text(sarif({"awq_dequantize": "rewrite"}))
         warmed = lambda *options: [line.split()[0] for line in p.run("warm", "--model", "deepseek-v3", *options).out.splitlines()]
         equal(warmed("--sarif", "router"), [router])
         equal(warmed("--sarif", "fused"), [fused])
@@ -406,9 +406,11 @@ def test_specs_from_findings():
         equal(warmed("--sarif", "none"), [])
         equal(warmed(), [router, fused])
     with Place() as p:
-        (p.path / "router").write_text(sarif("dsv3_router_gemm"))
+        (p.path / "router").write_text(sarif({"dsv3_router_gemm": "rewrite"}))
         (p.path / "other").write_text("{}")
         (p.path / "text").write_text("no JSON")
+        (p.path / "cut").write_text('{"runs": [{"results": []}, {}]}')
+        p.usage("warm", "--model", "deepseek-v3", "--sarif", "cut", says="--sarif cut: runs[1] has no results: the scan did not end")
         p.usage("warm", "--sarif", "router", says="--model is needed too")
         p.usage("warm", "--model", "deepseek-v3", "--sarif", "other", says="--sarif other: no SARIF: it has no runs")
         p.usage("warm", "--model", "deepseek-v3", "--sarif", "text", says="--sarif text: ")
@@ -425,16 +427,22 @@ def test_specs_from_statistics():
         equal([line.split()[0] for line in p.run("warm", "--stats", "one.jsonl", "--stats", "two.jsonl").out.splitlines()], [ROUTER, FUSED])
         both = ((p.path / "two.jsonl").read_text() + (p.path / "one.jsonl").read_text()).encode()
         equal([line.split()[0] for line in p.run("warm", "--stats", "-", input=both).out.splitlines()], [ROUTER, FUSED])
+        equal([line.split()[0] for line in p.run("warm", "--stats", ".").out.splitlines()], [ROUTER, FUSED])  # a folder's files
         (p.path / "unused.jsonl").write_text(header)
         done = p.run("warm", "--stats", "unused.jsonl")
         equal((done.returncode, done.out), (0, ""))
         contains(done.err, "no kernel is named: nothing to do")
     with Place() as p:
         for name, text, says in (("no", "{}\n", "no: no statistics of SGL_KERNEL_COMPAT_STATS"), ("other", use, "other: no statistics"),
-                                 ("list", header + "[\n", "list:2: no line of statistics"),
+                                 ("list", header + "[\n", "list:2: no line of statistics"), ("array", header + "[]\n", "array:2: no line of statistics"),
+                                 ("number", header + '{"kernel": 5}\n', "number:2: no line of statistics"), ("empty", "", "empty: no statistics of SGL_KERNEL_COMPAT_STATS: it is empty"),
                                  ("kernel", header + json.dumps({"kernel": "dsv4:1x2"}) + "\n", "kernel:2: ")):
             (p.path / name).write_text(text)
             p.usage("warm", "--stats", name, says=says)
+        (p.path / "none").mkdir()
+        p.usage("warm", "--stats", "none", says="--stats none: the folder has no .jsonl file")
+        os.mkfifo(p.path / "none" / "x.jsonl")
+        p.usage("warm", "--stats", "none", says="--stats none/x.jsonl: it is no file")
         p.usage("warm", "--stats", "missing", says="--stats missing: No such file or directory")
         p.usage("pack", "--target", "sm_90a", "-o", "x", "--stats", "no", says="pack takes no option --stats")
 

@@ -113,6 +113,8 @@ static const struct row {
     {"deny, extended", "deny " R, NULL, NULL, "extend " R " " FAR, NULL, 1, 1, "SGL_KERNEL_COMPAT_POLICY: extended"},
     {"deny, same source", "deny " R "\nextend " R " " FAR, NULL, NULL, NULL, NULL, 1, 1, "system:2: extended"},
     {"deny after extension", "extend " R " " FAR, NULL, NULL, "deny " R, NULL, 2, 1, "SGL_KERNEL_COMPAT_POLICY: deny"},
+    {"deny extended, then a stage", "deny " R "\nextend " R " " FAR, NULL, NULL, R "=warn", NULL, 2, 1,
+     "system:1: deny"},
     {"deny after extension of an error", R "=error", "extend " R " " FAR, NULL, "deny " R, NULL, 2, 1, "system:1"},
 
     {"extended", R "=error\nextend " R " " FAR, NULL, NULL, NULL, NULL, 1, 1, "system:2: extended until 2999-12-31: r"},

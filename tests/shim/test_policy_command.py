@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sgl-compat policy show and policy check: good and bad files, both forms of output, and a program with more rights than its
 caller, which takes nothing from the environment."""
-import json, os, pathlib, pwd, re, shutil, subprocess, sys, tempfile
+import json, os, pathlib, pwd, random, re, shutil, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from suite import Skip, main
@@ -153,6 +153,47 @@ def test_effective():
     assert effective("gptq_gemm", **gone)["answered"] is False
     done = run("policy", "show", "--effective", "--symbol", "bmm_fp8", status=1, SGL_KERNEL_COMPAT_POLICY="x=y")
     assert done.stdout == "bmm_fp8  warn       the catalog\n" and done.stderr.startswith("sgl-kernel-compat: SGL_KERNEL_COMPAT_POLICY:1: 'x' is no deleted name"), done
+
+
+def directive(rng):
+    """One directive that speaks of the router, or of another name: (kind, name, value), text."""
+    kind, name, stage = rng.choice(("stage", "stage", "default", "deny", "extend", "ramp")), rng.choice(("dsv3_router_gemm", "*", "bmm_fp8")), rng.choice(STAGES)
+    release, day, share = rng.choice(("0.4.4", "0.4.10")), rng.choice(("2999-12-31", "2001-01-01")), rng.choice((0, 100))
+    value, text = {"stage": (stage, f"{name} = {stage}"), "default": (release, f"default = {release}"), "deny": (True, f"deny {name}"),
+                   "extend": (day, f"extend {name} until {day} reason r"), "ramp": ((share, stage), f"ramp {name} {share}% to {stage}")}[kind]
+    return (kind, None if kind == "default" else name, value), text
+
+
+STAGES = ("silent", "warn", "error", "tombstone")
+
+
+def by_the_manual(sources):
+    """What the manual page says of the router in a job that is in a ramp of 100%."""
+    def last(kind):
+        said = [(source, name != "*", line, value) for source, list in enumerate(sources) for line, (k, name, value) in enumerate(list) if k == kind and name != "bmm_fp8"]
+        return max(said, key=lambda one: one[:3]) if said else None
+
+    own, pin, deny, extend, ramp = map(last, ("stage", "default", "deny", "extend", "ramp"))
+    stage, newest = STAGES.index(own[3]) if own else 0 if pin and pin[3] == "0.4.4" else 1, own[0] if own else -1
+    if ramp and ramp[0] >= newest and ramp[3][0] and STAGES.index(ramp[3][1]) > stage:
+        stage, newest = STAGES.index(ramp[3][1]), ramp[0]
+    stage = max(stage, 2) if deny else stage
+    if extend and extend[0] >= max(newest, deny[0] if deny else -1):
+        stage = max(stage, 2) if extend[3] < "2002" else max(stage - 1, 0)
+    return STAGES[stage]
+
+
+def test_sources_that_disagree():
+    """Three sources of any directives, the same ones in each run: what comes of them is what the manual page says."""
+    rng, folder = random.Random(7), HOME / "xdg" / "sgl-kernel-compat"
+    folder.mkdir(parents=True)
+    for _ in range(300):
+        sources = [[directive(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))] for _ in range(3)]
+        user, named, variable = ("\n".join(text for _, text in source) for source in sources)
+        put(user, "xdg/sgl-kernel-compat/policy")
+        row = effective(XDG_CONFIG_HOME=str(HOME / "xdg"), SGL_KERNEL_COMPAT_POLICY_FILE=str(put(named, "named")), SGL_KERNEL_COMPAT_POLICY=variable, SGL_KERNEL_COMPAT_JOB="7")
+        want = by_the_manual([[one for one, _ in source] for source in sources])
+        assert row["stage"] == want, (user, named, variable, row, want)
 
 
 def test_user_file():
