@@ -18,6 +18,7 @@
 #   make gpu-bench    kernel times, where a GPU and torch are; AOT=FILE.so with the old kernels, see tests/gpu/bench.py
 #   make plot         docs/kernel-times.svg from the CSV of gpu-bench; CSV=FILE
 #   make names        the pages of docs/names from the catalog; after a change of catalog/removals.yaml
+#   make docs         the documentation as HTML and man pages, build/docs/html and build/docs/man; installs Debian's pandoc
 #   make wheel        the Python package, build/wheel/sgl_kernel_compat-*.whl
 #   make install      PREFIX=/usr/local DESTDIR=      libraries, commands, headers, pkg-config and CMake files
 #   make deps         install what is missing; all of the above do it themselves
@@ -112,7 +113,7 @@ CUNIT_LIBS := -l:libcunit.a
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
-CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c catalog/catalog_docs.c)
+CATALOG_TOOL_OBJS := $(call objs,catalog/catalog_tool.c catalog/catalog_gen.c catalog/catalog_docs.c catalog/catalog_docs_changes.c)
 CATALOG_OBJS := $(filter-out $(CATALOG_TOOL_OBJS),$(call objs,$(wildcard catalog/*.c)))
 JIT_TOOL_OBJS := $(call objs,$(wildcard jit/sgl_jit*.c))
 TOOL_OBJS := $(call objs,jit/tool.c)
@@ -184,6 +185,47 @@ $(GENERATED): $(B)/gen/stamp ;
 names: $(B)/bin/sgl-catalog
 	@mkdir -p docs/names && rm -f docs/names/*.md
 	$(B)/bin/sgl-catalog docs catalog/removals.yaml docs/names
+
+# --- documentation ----------------------------------------------------------------------------------------------------
+
+# All Markdown for users, and the man pages of the commands. docs/names/README.md is sgl_kernel(7), merge_state.md there is
+# sgl_kernel.merge_state(7), docs/limits.md is sgl-kernel-compat-limits(7).
+DOCS := README.md catalog/schema.md $(wildcard docs/*.md docs/names/*.md)
+HTML := $(DOCS:%.md=$(B)/docs/html/%.html) $(patsubst docs/%.1,$(B)/docs/html/docs/%.1.html,$(wildcard docs/*.1)) \
+        $(patsubst %,$(B)/docs/html/%,$(wildcard docs/*.svg))
+MAN_NAMES := $(filter-out README,$(patsubst docs/names/%.md,%,$(wildcard docs/names/*.md)))
+MAN := $(patsubst %,$(B)/docs/man/man7/%.7,sgl-kernel-compat sgl-kernel-compat-catalog sgl_kernel $(MAN_NAMES:%=sgl_kernel.%) \
+       $(patsubst docs/%.md,sgl-kernel-compat-%,$(wildcard docs/*.md))) $(patsubst docs/%,$(B)/docs/man/man1/%,$(wildcard docs/*.1))
+PANDOC := $(BUILD)/deps/pandoc-installed
+$(PANDOC): | $(DEPS_STAMP)
+	@sh tests/deps.sh $(BUILD)/deps $(GRAMMAR_VERSION) $(TREE_SITTER_VERSION) pandoc
+	@touch $@
+
+.PHONY: docs
+docs: $(HTML) $(MAN)
+	@rm -f $(filter-out $^,$(shell find $(B)/docs -type f 2>/dev/null))
+
+TO_HTML = @mkdir -p $(@D); pandoc -t html5 -s -V 'header-includes=<style>body { max-width: 80em }</style>' -o $@
+$(B)/docs/html/%.html: %.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_HTML) -f gfm --lua-filter=docs/pages.lua $<
+$(B)/docs/html/docs/%.1.html: docs/%.1 Makefile | $(PANDOC)
+	$(TO_HTML) -f man -M pagetitle=$*\(1\) $<
+$(B)/docs/html/%.svg: %.svg
+	@mkdir -p $(@D) && cp $< $@
+
+TO_MAN = @mkdir -p $(@D); pandoc -f gfm -t man -s --lua-filter=docs/pages.lua -M title=$(basename $(@F)) -M section=7 -M footer='sgl-kernel-compat $(VERSION)' -o $@
+$(B)/docs/man/man7/sgl_kernel.%.7: docs/names/%.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_MAN) $<
+$(B)/docs/man/man7/sgl-kernel-compat-%.7: docs/%.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_MAN) $<
+$(B)/docs/man/man7/sgl_kernel.7: docs/names/README.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_MAN) $<
+$(B)/docs/man/man7/sgl-kernel-compat.7: README.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_MAN) $<
+$(B)/docs/man/man7/sgl-kernel-compat-catalog.7: catalog/schema.md docs/pages.lua Makefile | $(PANDOC)
+	$(TO_MAN) $<
+$(B)/docs/man/man1/%: docs/%
+	@mkdir -p $(@D) && cp $< $@
 
 # --- libraries --------------------------------------------------------------------------------------------------------
 
@@ -315,7 +357,7 @@ check-long: all
 
 .PHONY: tests check threaded-tests check-torch-matrix check-kernel-wheels check-kernel-diffs check-routes check-real-trees check-real-environment check-slurm run bench bench-scan bench-audit gpu-check gpu-bench plot
 tests: all $(UNIT) $(FAKES) $(if $(SAN),,$(WHEEL))
-check: tests
+check: tests docs
 	$(MAKE) --no-print-directory SAN=asan,ubsan tests
 	$(MAKE) --no-print-directory SAN=tsan threaded-tests
 	$(PYTHON) tests/check.py --build $(B) --sanitized $(BUILD)/san-asan-ubsan --threads $(BUILD)/san-tsan

@@ -44,6 +44,14 @@ bool catalog_generate(const struct catalog *catalog, const char *prelude, const 
  * message. */
 bool catalog_docs(const struct catalog *catalog, const char *directory, char *message, size_t message_size);
 
+void catalog_docs_banner(FILE *out);
+
+/* catalog_docs_changes.c: the index, the page of a release (NULL: none is written; returns how many changes it has),
+ * and the section of a name's page. */
+void catalog_docs_changes(FILE *out, const struct catalog *catalog);
+unsigned catalog_docs_release(FILE *out, const struct catalog *catalog, const char *release);
+void catalog_docs_changes_of(FILE *out, const struct catalog *catalog, const struct catalog_symbol *symbol);
+
 /* catalog_load.c: a whole file, NUL-ended; free() it. NULL with errno set when it cannot be read. */
 char *catalog_read_file(const char *path, size_t *size);
 

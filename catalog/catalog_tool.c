@@ -18,9 +18,8 @@ static const char help[] =
     "          compat_table.h, compat_tombstones.h, compat_exports.map and cxx_prelude.c into the existing folder DIR; "
     "prelude.h.in is\n"
     "          taken from beside FILE; prints nothing\n"
-    "docs      lint FILE and write a page for each name, README.md, answers.md and releases.md into the existing "
-    "folder\n"
-    "          DIR; prints nothing\n"
+    "docs      lint FILE and write a page for each name and for the changes of each release, README.md,\n"
+    "          answers.md, releases.md and changes.md into the existing folder DIR; prints nothing\n"
     "\n"
     "catalog/schema.md describes the format of a catalog. Faults go to standard error as FILE:LINE: what.\n"
     "Exit status: 0 done, 1 a catalog is broken or a file cannot be read or written, 2 wrong command line.\n";

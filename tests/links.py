@@ -1,5 +1,5 @@
-"""Links of Markdown inside of the repository: files and headings."""
-import re, subprocess, urllib.parse
+"""Links of Markdown inside of the repository, and of HTML inside of its folder: files and headings."""
+import html.parser, re, subprocess, urllib.parse
 
 LINK = re.compile(r"!?\[(?:[^\[\]`]|`[^`]*`)*\]\(([^()\s]+)\)")
 OUTSIDE = re.compile(r"[a-z]+:")
@@ -51,4 +51,39 @@ def check_markdown(root, names=None):
                     bad.append(f"{name}:{number}: {target}: no such file")
                 elif anchor and other.suffix == ".md" and anchor not in slugs(other.read_text()):
                     bad.append(f"{name}:{number}: {target}: no such heading")
+    return bad
+
+
+class _Page(html.parser.HTMLParser):
+    def __init__(self, file):
+        super().__init__()
+        self.ids, self.links, self.title = set(), [], ""
+        self.feed(file.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.ids.add(attributes.get("id"))
+        self.links += [attributes[key] for key in ("href", "src") if key in attributes]
+
+    def handle_data(self, data):
+        if self.lasttag == "title":
+            self.title = self.title or data.strip()
+
+
+def check_html(root):
+    root, bad = root.resolve(), []
+    pages = {file: _Page(file) for file in sorted(root.rglob("*.html"))}
+    for file, page in pages.items():
+        name = file.relative_to(root)
+        if not page.title:
+            bad.append(f"{name}: no title")
+        for target in page.links:
+            if OUTSIDE.match(target):
+                continue
+            path, _, anchor = urllib.parse.unquote(target).partition("#")
+            other = (file.parent / path).resolve() if path else file
+            if not other.is_relative_to(root) or not other.is_file():
+                bad.append(f"{name}: {target}: no such file")
+            elif anchor and anchor not in pages[other].ids:
+                bad.append(f"{name}: {target}: no such heading")
     return bad

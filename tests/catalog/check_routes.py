@@ -167,8 +167,10 @@ def main():
         if len(sys.argv) > 2:
             folder = pathlib.Path(sys.argv[2])
         else:
-            pypi.download_wheels(SGLANG, folder)
-            pypi.download_sources(FLASHINFER, folder)
+            for requirements, download in ((SGLANG, pypi.download_wheels), (FLASHINFER, pypi.download_sources)):
+                for line in requirements.read_text().splitlines()[1:]:  # pip takes one release of a package at a time
+                    (folder / "pin").write_text(line)
+                    download(folder / "pin", folder)
         sglang, flashinfer = releases(SGLANG, folder), releases(FLASHINFER, folder)
     faults, seen = {}, set()
     for row, route, where, fault in [*sglang_faults(sglang), *library_faults(flashinfer)]:
