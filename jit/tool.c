@@ -11,9 +11,13 @@
 __attribute__((format(printf, 1, 0))) static void say_error(const char *format, va_list list) {
   char line[4096];
   vsnprintf(line, sizeof line, format, list);
-  for (char *c = line; *c; c++) /* one line, and nothing that moves the cursor */
+  for (char *c = line; *c; c++) { /* one line, and nothing that moves the cursor */
+    unsigned char next = (unsigned char)c[1];
     if ((unsigned char)*c < 0x20 || *c == 0x7f)
       *c = '?';
+    else if ((unsigned char)*c == 0xc2 && next >= 0x80 && next < 0xa0)
+      c[0] = c[1] = '?';
+  }
   fflush(stdout); /* the order of both on a terminal */
   fprintf(stderr, "%s: %s\n", tool_name, line);
 }
@@ -52,12 +56,16 @@ void tool_print(const char *text, enum tool_colour colour, int width) {
   if (coloured)
     printf("\x1b[%dm", (int)colour);
   for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x20 || c == 0x7f)
+    unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+    if (c < 0x20 || c == 0x7f) {
       width -= printf("\\x%02x", c);
-    else
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) { /* those beyond ASCII move the cursor too */
+      width -= printf("\\x%02x", next);
+      text++;
+    } else {
       putchar(c);
-    width -= c >= 0x20 && (c & 0xc0) != 0x80; /* one column a character of UTF-8 */
+      width -= (c & 0xc0) != 0x80; /* one column a character of UTF-8 */
+    }
   }
   if (coloured)
     printf("\x1b[0m");

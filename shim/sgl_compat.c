@@ -52,7 +52,7 @@ char *tool_read(const char *path, size_t *size) {
   *size = 0;
   errno = 0;
   FILE *file = fopen(path, "re");
-  while (file && (room = *size + 65536, text = tool_realloc(text, room + 1),
+  while (file && (room = *size + (*size > 65536 ? *size : 65536), text = tool_realloc(text, room + 1),
                   got = fread(text + *size, 1, room - *size, file)) > 0)
     *size += got;
   if (!file || ferror(file)) {
@@ -60,6 +60,7 @@ char *tool_read(const char *path, size_t *size) {
     free(text);
     text = NULL;
   } else {
+    text = tool_realloc(text, *size + 1); /* report keeps many */
     text[*size] = '\0';
   }
   if (file)

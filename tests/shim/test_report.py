@@ -251,9 +251,13 @@ def test_odd_files():
     """Names of files and callers with odd characters, a pipe, what is no file, and a folder with nothing in it."""
     with Folder() as folder:
         long = "é" * 3000
-        odd = folder.put("o\n\x1b[31m<b>\x7f.jsonl", header(host="h\x1b]0;x", job="<i>\n"), use(caller={"module": "m\x1b[2J", "file": f"/srv/{long}.py", "line": 1}))
+        odd = folder.put("o\n\x1b[31m<b>\x7f.jsonl", header(host="h\x1b]0;x", job="<i>\n"), use(caller={"module": "m", "file": f"/srv/{long}.py", "line": 1}),
+                         use(calls=[("warn", 1)], caller={"module": "m\x1b[2J\x9b2J", "file": "x\n.py", "line": 1}))
         done = report("--html", folder.path / "page.html", odd)
-        assert not set(map(chr, (*range(10), *range(11, 32), 127))) & set(done.stdout), done.stdout
+        control = set(map(chr, (*range(10), *range(11, 32), *range(127, 160))))
+        assert not control & set(done.stdout) and "(m\\x1b[2J\\x9b2J)" in done.stdout, done.stdout
+        bad = folder.put("\x9b\x1b.jsonl", "{}\n")
+        assert not control & set(report(bad, status=1).stderr)
         Page((folder.path / "page.html").read_text())
         tree = json.loads(report("--json", odd).stdout)
         assert long in tree["symbols"]["dsv3_router_gemm"]["callers"][0]["place"], tree
