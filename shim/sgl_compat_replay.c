@@ -30,7 +30,7 @@ const char tool_replay_help[] =
     "  2   wrong usage: nothing was done\n"
     "\n"
     "examples:\n"
-    "  sgl-compat replay /var/log/sgl/dsv3_router_gemm-node7-4211-0.shadow\n";
+    "  sgl-compat replay /var/log/sgl/dsv3_router_gemm-node7-4211-90551-0.shadow\n";
 
 /* --- the kernel on a device --------------------------------------------------------------------------------------- */
 

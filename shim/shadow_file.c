@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -85,7 +86,7 @@ void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const vo
     return;
   }
   const char *folder = secure_getenv(VARIABLE);
-  char path[PATH_MAX] = "", why[PATH_MAX + 64] = VARIABLE " names no folder", header[HEADER], host_name[65];
+  char path[PATH_MAX] = "", why[PATH_MAX + 64] = VARIABLE " names no folder", header[HEADER], process[200];
   size_t total = host_bytes(&host[serve_output(kernel)]);
   for (int i = 0; i < serve_operands(kernel); i++)
     total += host_bytes(&host[i]);
@@ -98,9 +99,9 @@ void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const vo
       say_tensor(&t, serve_tensor_name(kernel, i), &host[i]);
     say_tensor(&t, "other", &host[serve_output(kernel)]);
     say(&t, "end\n");
-    job_host(host_name, sizeof host_name);
-    bool fits = (size_t)snprintf(path, sizeof path, "%s/%s-%s-%ld-%u.shadow", folder, serve_name(kernel), host_name,
-                                 (long)getpid(), number) < sizeof path;
+    job_process_name(process, sizeof process);
+    bool fits = (size_t)snprintf(path, sizeof path, "%s/%s-%s-%u.shadow", folder, serve_name(kernel), process, number) <
+                sizeof path;
     if (!fits)
       snprintf(why, sizeof why, "its path is too long");
     else if (total > SHADOW_LIMIT)
@@ -153,6 +154,13 @@ static bool read_numbers(const char *word, int64_t numbers[MOST_DIMENSIONS], int
   }
 }
 
+/* From 0 on, or none: an error may be infinite. */
+static bool read_real(const char *word, double *number) {
+  char *end;
+  *number = strtod(word, &end);
+  return end != word && !*end && !(*number < 0);
+}
+
 /* "float32 2,16 16,1 128" into tensor; false if it is not so, or the bytes are not those of the sizes. */
 static bool read_tensor(const char *at, const char *end, sgl_jit_tensor *tensor, int64_t numbers[2][MOST_DIMENSIONS]) {
   char word[128];
@@ -184,7 +192,7 @@ static bool read_text(const char *path, const char *text, size_t size, struct sh
                       size_t message_size) {
   const char *at = text + strlen(MAGIC), *end = text + size;
   int tensors = 0;
-  bool named = false, ended = false;
+  bool named = false, has_tolerance = false, ended = false;
   while (!ended) {
     const char *line = at, *stop = memchr(line, '\n', (size_t)(end - line));
     char key[32], word[64];
@@ -216,9 +224,9 @@ static bool read_text(const char *path, const char *text, size_t size, struct sh
       } else if (strcmp(key, "other") == 0) {
         snprintf(record->other_name, sizeof record->other_name, "%.*s", (int)(stop - (line + 6)), line + 6);
       } else if (strcmp(key, "error") == 0) {
-        record->error = strtod(word, NULL);
+        ok = read_real(word, &record->error);
       } else if (strcmp(key, "tolerance") == 0) {
-        record->tolerance = strtod(word, NULL);
+        ok = has_tolerance = read_real(word, &record->tolerance) && isfinite(record->tolerance);
       } else {
         ok = false;
       }
@@ -234,6 +242,8 @@ static bool read_text(const char *path, const char *text, size_t size, struct sh
   }
   if (!named || tensors != serve_operands(record->kernel) + 1)
     return fault(message, message_size, path, "its header does not name all tensors");
+  if (!has_tolerance)
+    return fault(message, message_size, path, "its header has no tolerance");
   /* The tensors get memory of their own: the kernels want them at multiples of 16 bytes. */
   for (int i = 0; i < tensors; i++) {
     bool is_other = i == tensors - 1;

@@ -76,6 +76,10 @@ def test_json():
 def test_faults():
     done = run(status=1, good=record(), cut=record()[:-1])
     assert done.stderr == "sgl-compat: cut: it ends within a tensor\n" and done.stdout.startswith("good:\n"), done
+    for text, why in ((b"tolerance inf", "this line of its header is not understood: tolerance inf"), (b"tolerance -1", "is not understood"), (b"tolerance 1x", "is not understood"),
+                      (b"error 0.5", "its header has no tolerance"), (b"error x\ntolerance 1", "this line of its header is not understood: error x")):
+        done = run(status=1, odd=record().replace(b"tolerance 1e-06", text))
+        assert done.stderr.startswith("sgl-compat: odd: ") and why in done.stderr, done.stderr
     done = run(status=2)
     assert done.stderr == "sgl-compat: replay: a file is needed; see sgl-compat replay --help\n", done.stderr
     done = run("--what", status=2, good=record())
