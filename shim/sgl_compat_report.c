@@ -118,6 +118,27 @@ struct tool_text tool_report_caller(const json_t *caller) {
   return text;
 }
 
+struct tool_text tool_report_jobs(const json_t *symbol) {
+  enum { JOBS = 4 };
+  struct tool_text text = {""};
+  const json_t *names = json_object_get(symbol, "job_names"), *name;
+  size_t i, length = 0, count = json_array_size(names);
+  json_array_foreach(names, i, name) {
+    const char *job = json_string_value(name);
+    if (i == JOBS) {
+      snprintf(text.text + length, sizeof text.text - length, " and %zu other%s", count - JOBS,
+               plural((json_int_t)(count - JOBS)));
+      break;
+    }
+    length += (size_t)snprintf(text.text + length, sizeof text.text - length, "%s%.*s",
+                               i            ? ", "
+                               : count == 1 ? "job: "
+                                            : "jobs: ",
+                               shown(job, 300), job);
+  }
+  return text;
+}
+
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
 static void print_number(json_int_t number, int width) {
@@ -157,6 +178,11 @@ static void print_symbol(const json_t *tree, const char *id, const json_t *symbo
   json_array_foreach(json_object_get(symbol, "callers"), i, caller) {
     fputs("    ", stdout);
     tool_print(tool_report_caller(caller).text, TOOL_PLAIN, 0);
+    putchar('\n');
+  }
+  if (tool_report_jobs(symbol).text[0]) {
+    fputs("    ", stdout);
+    tool_print(tool_report_jobs(symbol).text, TOOL_PLAIN, 0);
     putchar('\n');
   }
 }

@@ -66,6 +66,11 @@ static void print_symbol(FILE *out, const json_t *tree, const char *id, const js
     print_text(out, tool_report_caller(caller).text);
     fputs("</code></li>", out);
   }
+  if (tool_report_jobs(symbol).text[0]) {
+    fputs("<li>", out);
+    print_text(out, tool_report_jobs(symbol).text);
+    fputs("</li>", out);
+  }
   fputs("</ul></details></td><td>", out);
   print_text(out, json_string_value(json_object_get(symbol, "removed_in")));
   fprintf(out, "</td><td>%s</td>", tool_report_stages(symbol).text);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define NO_JOB "no job"
+
 /* A file of one process. */
 struct file {
   char *path;
@@ -231,7 +233,7 @@ static void read_header(struct reader *reader, struct file *file) {
     const char *job = string(header, "job");
     file->process = format("%s %lld %lld", string(header, "host"), (long long)count_of(header, "pid"),
                            (long long)count_of(header, "start"));
-    file->job = copy(*job ? job : "no job");
+    file->job = copy(*job ? job : NO_JOB);
     file->written = count_of(header, "written");
     file->lines = count_of(header, "lines");
     add_to_set(reader->tree, "jobs", file->job);
@@ -382,6 +384,18 @@ static json_t *sorted(json_t *object) {
   return made;
 }
 
+/* "no job" stands for processes that nobody has told their job. */
+static void list_jobs(json_t *symbol) {
+  json_t *jobs = sorted(json_object_get(symbol, "jobs")), *list = json_array(), *value;
+  const char *job;
+  json_object_foreach(jobs, job, value) {
+    if (strcmp(job, NO_JOB) != 0)
+      json_array_append_new(list, json_string(job));
+  }
+  json_decref(jobs);
+  set(symbol, "job_names", list);
+}
+
 static void finish(struct reader *reader) {
   static const char *const parts[] = {"symbols", "not_counted", "kernels", "shadow", "jobs", "hosts"};
   json_t *tree = reader->tree, *value, *unused = json_array();
@@ -391,6 +405,7 @@ static void finish(struct reader *reader) {
   json_t *symbols = json_object_get(tree, "symbols"), *hidden = json_object_get(tree, "not_counted");
   json_object_foreach(symbols, id, value) {
     count_set(value, "processes");
+    list_jobs(value);
     count_set(value, "jobs");
     list_callers(value);
   }

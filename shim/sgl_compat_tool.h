@@ -34,8 +34,8 @@ char *tool_read(const char *path, size_t *size);
  *
  *   schema "sgl-kernel-compat-report/1", processes, from, until (seconds), jobs, hosts {NAME: true}
  *   complete                                                                false: something could not be read
- *   symbols {ID: {removed_in, calls, failed, stages {STAGE: calls}, faces {FACE: calls}, processes, jobs, first, last,
- *            callers [{face, place, file, calls, samples, processes}]}}     of those that are used
+ *   symbols {ID: {removed_in, calls, failed, stages {STAGE: calls}, faces {FACE: calls}, processes, jobs, job_names [],
+ *            first, last, callers [{face, place, file, calls, samples, processes}]}}     of those that are used
  *   not_counted {ID: {faces {FACE: true}, processes}}                       of those whose uses were out of sight
  *   unused [ID]                                                             the catalog's others
  *   kernels {SPEC: calls}, kernels_lost
@@ -95,6 +95,8 @@ struct tool_text tool_report_stages(const json_t *symbol);
 /* Does each use meet an error? */
 bool tool_report_only_fails(const json_t *symbol);
 struct tool_text tool_report_caller(const json_t *caller);
+/* "jobs: SLURM_JOB_ID=12, SLURM_JOB_ID=13 and 5 others"; "" when nobody has told a job */
+struct tool_text tool_report_jobs(const json_t *symbol);
 struct tool_text tool_report_shadow(const json_t *shadow);
 /* False after an error was said. */
 bool tool_report_page(const json_t *tree, const char *path);

@@ -78,6 +78,7 @@ while True:
         labels = [line[:line.rindex("}")] for line in series]
         assert len(labels) == len(set(labels)) == RANKS + RANKS // 2  # a collector takes all files together
         table = report(stats).stdout
+        assert router["job_names"] == ["SLURM_JOB_ID=77", "SLURM_JOB_ID=78"] and "    jobs: SLURM_JOB_ID=77, SLURM_JOB_ID=78\n" in table, table
         assert f"{RANKS} processes of 2 jobs on 1 host" in table and "Replays of captured graphs are not seen" in table, table
         assert re.search(rf"dsv3_router_gemm +0\.4\.5 +warn +{RANKS * CALLS} +{RANKS * CALLS} +128 of 128 .* no: in use", table), table
 
@@ -102,10 +103,12 @@ def test_the_table():
 symbol            removed in  stage                 uses    failed  processes     first       last        ready to delete
 awq_dequantize    0.4.5       error                    1         0  1 of 2        2025-11-29  2025-12-01  no: it is asked for, and fails
     python  an unknown place: 1, in 1 process
+    job: SLURM_JOB_ID=12
 dsv3_router_gemm  0.4.5       silent, warn            19         1  2 of 2        2025-11-29  2025-12-02  no: in use
     operator  through torch's dispatcher: 10, in 1 process
     python  layers.py:12 (model.layers): 9, in 2 processes
     operator  moe.py:7 (model.moe): 4 of the sampled calls, in 1 process
+    job: SLURM_JOB_ID=12
 
 kernels that ran (sgl-jit warm --stats compiles them ahead):
     dsv3_router_gemm:256x7168:float32: 11
@@ -219,6 +222,14 @@ def test_counts_that_overflow():
         done = report("--json", *files, status=1)
         assert json.loads(done.stdout)["symbols"]["dsv3_router_gemm"]["calls"] == most, done.stdout
         assert "1.jsonl:2: the counts add up to more than a number holds" in done.stderr, done.stderr
+
+
+def test_many_jobs():
+    with Folder() as folder:
+        files = [folder.put(f"{n}.jsonl", header(job=f"<{n}>" + "é" * 400), use()) for n in range(9)]
+        out = report("--html", folder.path / "page.html", *files).stdout
+        assert f"    jobs: <0>{'é' * 148}, <1>{'é' * 148}, <2>{'é' * 148}, <3>{'é' * 148} and 5 others\n" in out, out
+        assert "jobs: <0>éé" in Page((folder.path / "page.html").read_text()).text
 
 
 def test_a_process_counts_once():
