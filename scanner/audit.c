@@ -338,6 +338,7 @@ static void collect_list(struct audit_run *run, struct audit_input *input, struc
   }
   for (size_t k = 0; k < list->objects_count; k++) {
     list->objects[k].input = (size_t)(input - run->inputs);
+    list->objects[k].packed = !own && list->objects[k].member;
     run->objects[run->objects_count++] = list->objects[k];
   }
   if (list->cache && own) {
@@ -346,11 +347,11 @@ static void collect_list(struct audit_run *run, struct audit_input *input, struc
   }
   if (list->image && own)
     input->world = WORLD_ROOT;
-  if (list->kernel && !run->kernel) {
-    run->kernel = list->kernel;
-    run->kernel_from = list->kernel_distribution;
-  }
-  run->torch = run->torch ? run->torch : list->torch;
+  struct audit_kernels *kernels = own ? &run->kernels : &run->packed_kernels;
+  audit_take_kernel(kernels, list->kernels.version, list->kernels.distribution);
+  audit_take_kernel(kernels, list->kernels.other_version, list->kernels.other_distribution);
+  const char **torch = own ? &run->torch : &run->packed_torch;
+  *torch = *torch ? *torch : list->torch;
 }
 
 /* Those of the files [first, first + count), and of the links. */
@@ -358,8 +359,8 @@ static void collect(struct audit_run *run, struct audit_input *input, size_t fir
                     struct audit_list *links) {
   input->first = run->objects_count;
   for (size_t i = first; i < first + count; i++)
-    if (run->lists[i]->objects_count || run->lists[i]->places_count || run->lists[i]->kernel || run->lists[i]->torch ||
-        run->lists[i]->cache)
+    if (run->lists[i]->objects_count || run->lists[i]->places_count || run->lists[i]->kernels.version ||
+        run->lists[i]->torch || run->lists[i]->cache)
       collect_list(run, input, run->lists[i]);
   collect_list(run, input, links);
   input->count = run->objects_count - input->first;
@@ -452,6 +453,8 @@ void audit_free(struct audit_run *run) {
     free(run->inputs[i].places);
   free(run->lists);
   free(run->exports);
+  free(run->installed);
+  free(run->text);
   free(run->host_cache);
   free(run->inputs);
   free(run->objects);

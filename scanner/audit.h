@@ -5,9 +5,11 @@
  *   audit_archive.c       wheels, zip, tar and ar files, read in place (libarchive); audit_member.c: one member;
  *                         unpack.c: what is packed as a whole
  *   audit_image.c         images of docker save and OCI: which layer a file is seen from
+ *   audit_links.c         hard links in archives
  *   audit_process.c       what a running process has mapped
  *   audit_kind.c          what a file is
- *   audit_elf.c           one ELF file: identity, libraries (libelf); audit_symbols.c: its symbols
+ *   audit_elf.c           one ELF file: identity, libraries (libelf); audit_symbols.c: its symbols,
+ *                         audit_count.c: how many
  *   audit_sections.c      its read-only strings, CUDA fat binaries and build id
  *   audit_names.c         which symbols and strings are of the catalog, which are torch's
  *   audit_resolve.c       which file answers a library or a symbol; audit_loader.c: where ld.so looks
@@ -90,6 +92,7 @@ struct audit_object {
   size_t input;         /* of the run */
   unsigned layer;       /* of an image, from 0 */
   bool outside;         /* belongs to none of the PATHs: it was read because a library is looked for there */
+  bool packed;          /* in an archive that lies in a folder: not installed there, so it answers no file of that */
   const char *location; /* "/usr/lib/libm.so.6": what the loader would call it; of an archive its member's path */
 
   const char *machine; /* "x86-64" */
@@ -129,6 +132,8 @@ struct audit_object {
 struct audit_place {
   const char *path; /* without a slash in front */
   const char *link; /* target of a symbolic link; NULL: something else */
+  const char *hard; /* of a hard link in an archive: the file that it is another name of; else NULL */
+  unsigned hard_layer;
   enum {
     PLACE_FILE,
     PLACE_FOLDER,   /* of an image only */
@@ -137,6 +142,13 @@ struct audit_place {
   } kind;
   unsigned layer; /* of an image */
   size_t object;  /* index in the list, SIZE_MAX: none */
+};
+
+/* The kernel wheels that were found, by their dist-info; NULL: none. Two releases of different names lie over each
+ * other in one folder after many an upgrade: the newer one decides. */
+struct audit_kernels {
+  const char *version, *distribution;
+  const char *other_version, *other_distribution; /* another one that is there; NULL: none */
 };
 
 struct audit_image;
@@ -150,10 +162,10 @@ struct audit_list {
   size_t places_count, places_capacity;
   uint8_t *cache; /* etc/ld.so.cache of an archive or a container root; owned */
   size_t cache_size;
-  struct audit_image *image;                /* docker save or OCI: places and objects have layers; NULL: it is none */
-  bool archive;                             /* an archive or image: places are those of its members */
-  const char *kernel, *kernel_distribution; /* dist-info of the kernel wheel: version, name; NULL: none */
-  const char *torch;                        /* version of torch, likewise */
+  struct audit_image *image; /* docker save or OCI: places and objects have layers; NULL: it is none */
+  bool archive;              /* an archive or image: places are those of its members */
+  struct audit_kernels kernels;
+  const char *torch; /* version of torch by its dist-info; NULL: none */
 };
 
 /* What all workers read. */
@@ -188,6 +200,8 @@ __attribute__((format(printf, 3, 4))) void audit_fault(struct audit_list *list, 
 struct audit_place *audit_add_place(struct audit_list *list, const char *path, const char *link, size_t object);
 /* Notes what the path of a file says: the version of the kernel wheel. Also for files that are not read. */
 void audit_note_path(const struct audit_context *context, struct audit_list *list, const char *path);
+/* One more kernel distribution. */
+void audit_take_kernel(struct audit_kernels *kernels, const char *version, const char *distribution);
 /* What it owns outside of the list's arena. */
 void audit_object_free(struct audit_object *object);
 void audit_list_free(struct audit_list *list);
@@ -228,10 +242,21 @@ unsigned audit_image_layer(struct audit_image *image, const char *member);
 void audit_image_link(struct audit_image *image, const char *member, const char *target);
 /* Keeps etc/ld.so.cache of a layer; takes the bytes. */
 void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes, size_t size);
-/* A member of a layer; false: a folder or whiteout, nothing to be read. */
-bool audit_image_place(struct audit_list *list, unsigned layer, const char *path, const char *link, bool folder);
+/* A member of a layer; false: a folder, link or whiteout, nothing to be read. */
+bool audit_image_place(struct audit_list *list, unsigned layer, const struct audit_place *member);
 /* After the last member: puts the layers into the order of the manifest, and drops what is not to be seen. */
 void audit_image_finish(const struct audit_context *context, struct audit_list *list, const char *path);
+
+/* --- hard links (audit_links.c) ----------------------------------------------------------------------------------- */
+
+/* Sorts the places by path, the upper layer first, and gives each hard link the object of its file. */
+void audit_links(struct audit_list *list);
+/* The hard links that are seen (`seen` of each place), for audit_rename; owned by the caller. */
+struct audit_alias;
+struct audit_alias *audit_aliases(const struct audit_list *list, const bool *seen, size_t *count);
+/* A file whose own name is hidden gets that of a link; false: none is seen. */
+bool audit_rename(struct audit_list *list, struct audit_object *object, const struct audit_alias *aliases,
+                  size_t count);
 
 /* --- the run (audit.c) -------------------------------------------------------------------------------------------- */
 
@@ -290,11 +315,15 @@ struct audit_run {
   const char *kernel_from; /* "--kernel", the distribution of the environment, "the newest of the catalog" */
   bool kernel_there;       /* a kernel wheel was among the files */
   bool environment;        /* the verdicts are against what was audited itself */
-  const char *torch;       /* release of torch in what was audited; NULL: none */
-  char **left_out;         /* links that lead elsewhere, one line each; owned */
+  /* What is installed there, and what only lies in archives: that decides where nothing is installed. */
+  struct audit_kernels kernels, packed_kernels;
+  const char *torch, *packed_torch; /* release; NULL: none */
+  char *text;                       /* of kernel_from; owned */
+  char **left_out;                  /* links that lead elsewhere, one line each; owned */
   size_t left_out_count, left_out_capacity;
   size_t files;      /* looked at */
   uint64_t *exports; /* hashes of all exported names: open addressing, 0 is free */
+  bool *installed;   /* of each: not only files in archives of a folder export it */
   size_t exports_mask;
   uint8_t *host_cache; /* /etc/ld.so.cache; NULL: not needed */
   size_t host_cache_size;
@@ -309,13 +338,17 @@ bool audit_process(const struct audit_context *context, struct audit_list *list,
                    size_t message_size);
 /* audit_resolve.c: fills in the needed libraries' states and reads libraries of the host that they lead to. */
 void audit_resolve(struct audit_run *run);
-/* Does anything that was read export it? */
-bool audit_exported(const struct audit_run *run, uint64_t hash);
+/* May a file answer another one? What lies packed in a folder only answers its like. */
+bool audit_may_answer(const struct audit_run *run, size_t object, size_t other);
+/* Does anything that was read, and that may answer the object, export it? */
+bool audit_exported(const struct audit_run *run, size_t object, uint64_t hash);
 bool audit_exports(const struct audit_object *object, uint64_t hash);
 /* Has the file a schema of this operator, without its namespace? */
 bool audit_has_schema(const struct audit_object *object, const char *name);
 /* Has it the operator's name alone, as a file of the kernel that leaves the schema to torch? */
 bool audit_has_name(const struct audit_object *object, const char *name);
+/* audit_catalog.c: which release is checked against: that of --kernel, else what is there. */
+void audit_choose_kernel(struct audit_run *run, const char *kernel);
 /* audit_loader.c: where ld.so looks for a name after RPATH and RUNPATH: its cache, its own folders. Calls found() with
  * each absolute path until it returns true. */
 bool audit_loader(const uint8_t *cache, size_t cache_size, const struct audit_object *object, const char *name,
@@ -335,7 +368,7 @@ bool audit_scope_has(struct audit_scope *scope, uint64_t hash);
 /* Is `other` the object itself, or loaded because of it? */
 bool audit_reaches(const struct audit_run *run, size_t object, size_t other);
 /* The first file that exports it, loaded or not; SIZE_MAX: none. */
-size_t audit_exporter(const struct audit_run *run, uint64_t hash);
+size_t audit_exporter(const struct audit_run *run, size_t object, uint64_t hash);
 /* A module of Python: "pkg/_C.abi3.so" that exports PyInit__C. */
 bool audit_is_module(const struct audit_object *object);
 

@@ -137,10 +137,17 @@ static void read_inner(struct unpacking *run, const struct nesting *level, struc
     member_damaged(run, member->label, member->archive);
 }
 
+/* A layer that changes nothing is a tar file of zeros. */
+static bool is_layer(const char *name, const uint8_t *bytes, size_t size) {
+  static const uint8_t zeros[AUDIT_HEAD];
+  const char *why;
+  return audit_kind_of(name, bytes, size, false, &why) == AUDIT_ARCHIVE ||
+         (size >= sizeof zeros && memcmp(bytes, zeros, sizeof zeros) == 0);
+}
+
 /* A member of an image itself: a layer, or a document that says which layers there are. */
 static void read_image_member(struct unpacking *run, const struct nesting *level, struct member *member,
                               uint64_t size) {
-  const char *why;
   const char *text = member->block;
   if (member->size && (*text == '{' || *text == '[') && size <= AUDIT_DOCUMENT_MOST) {
     uint8_t *bytes = scan_alloc(NULL, size ? size : 1);
@@ -152,7 +159,7 @@ static void read_image_member(struct unpacking *run, const struct nesting *level
       filled += member->size;
     } while (member_spend(run, member->size) && member_next(member));
     audit_image_document(run->list->image, member->label, bytes, filled);
-  } else if (audit_kind_of(member->label, member->block, member->size, false, &why) == AUDIT_ARCHIVE) {
+  } else if (is_layer(member->label, member->block, member->size)) {
     struct source source = {.run = run, .fd = -1, .member = member};
     run->layer = audit_image_layer(run->list->image, member->label);
     read_archive(&source, level, "", NULL, member->label);
@@ -224,31 +231,71 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
+/* The same in place, also without "/./" and "/../", as a layer is unpacked: whiteouts name files of other layers. */
+static void clean_path(char *path) {
+  char *out = path;
+  for (char *at = path; *at;) {
+    size_t length = strcspn(at, "/");
+    bool slash = at[length] == '/';
+    if (length == 2 && memcmp(at, "..", 2) == 0) {
+      while (out > path && *--out != '/')
+        ;
+    } else if (length && !(length == 1 && *at == '.')) {
+      if (out > path)
+        *out++ = '/';
+      memmove(out, at, length);
+      out += length;
+    }
+    at += length + slash;
+  }
+  *out = '\0';
+}
+
 static const char *name_of(struct archive_entry *entry) {
   const char *name = archive_entry_pathname_utf8(entry);
   name = name ? name : archive_entry_pathname(entry);
   return name ? name : "(name unreadable)";
 }
 
+/* Notes the name of a member of what is a file system; false: it is nothing to be read. */
+static bool place_member(struct unpacking *run, char *label, const char *link, char *hard, bool folder) {
+  struct audit_list *list = run->list;
+  if (run->layer != AUDIT_NO_LAYER) {
+    clean_path(label);
+    if (hard)
+      clean_path(hard);
+    const struct audit_place place = {
+        .path = label, .link = link, .hard = hard, .kind = folder ? PLACE_FOLDER : PLACE_FILE};
+    return audit_image_place(list, run->layer, &place);
+  }
+  if (link || hard) {
+    struct audit_place *place = audit_add_place(list, label, link, SIZE_MAX);
+    place->hard = hard ? arena_copy(&list->arena, hard, strlen(hard)) : NULL;
+    place->layer = AUDIT_NO_LAYER;
+  } else {
+    audit_note_path(run->context, list, label);
+  }
+  return !hard;
+}
+
 static void read_entry(struct unpacking *run, const struct nesting *level, struct archive_entry *entry) {
   struct member member = {.archive = level->archive,
                           .label = scan_format("%s%s", level->prefix, plain_path(name_of(entry)))};
-  const char *link = archive_entry_symlink_utf8(entry);
+  const char *link = archive_entry_symlink_utf8(entry), *target = archive_entry_hardlink_utf8(entry);
   unsigned type = archive_entry_filetype(entry);
   if (type != AE_IFLNK || (!link && !(link = archive_entry_symlink(entry))))
     link = NULL;
-  bool content = (type == AE_IFREG || type == 0) && !archive_entry_hardlink(entry); /* 0: ar, by GNU's */
-  if (level->image && link)
-    audit_image_link(run->list->image, member.label, link);
-  else if (level->kept && run->layer != AUDIT_NO_LAYER)
-    content &= audit_image_place(run->list, run->layer, member.label, link, type == AE_IFDIR);
-  else if (level->kept && link)
-    audit_add_place(run->list, member.label, link, SIZE_MAX);
+  target = target ? target : archive_entry_hardlink(entry);
+  char *hard = target ? scan_format("%s", plain_path(target)) : NULL;
+  bool content = (type == AE_IFREG || type == 0) && !hard; /* 0: ar, by GNU's */
+  if (level->image && (link || hard))
+    audit_image_link(run->list->image, member.label, link ? link : hard);
   else if (level->kept)
-    audit_note_path(run->context, run->list, member.label);
+    content &= place_member(run, member.label, link, hard, type == AE_IFDIR);
   if (content)
     read_member(run, level, entry, &member);
   free(member.label);
+  free(hard);
 }
 
 static bool is_static(const struct archive *archive) {
@@ -320,12 +367,13 @@ void audit_archive(const struct audit_context *context, struct audit_list *list,
   read_archive(&source, NULL, "", kind == AUDIT_AR ? arena_copy(&list->arena, path, strlen(path)) : NULL, NULL);
   if (list->image)
     audit_image_finish(context, list, path);
+  else
+    audit_links(list);
 }
 
 /* One file of an image in a folder; libarchive is only needed for layers. */
 static void read_image_file(struct unpacking *run, const char *full, const char *label, uint64_t size) {
   uint8_t head[AUDIT_HEAD];
-  const char *why;
   int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
   run->size += size;
@@ -335,7 +383,7 @@ static void read_image_file(struct unpacking *run, const char *full, const char 
     uint8_t *bytes = scan_alloc(NULL, size ? size : 1);
     got = pread(fd, bytes, size, 0);
     audit_image_document(run->list->image, label, bytes, got > 0 ? (size_t)got : 0);
-  } else if (audit_kind_of(label, head, (size_t)got, false, &why) == AUDIT_ARCHIVE) {
+  } else if (is_layer(label, head, (size_t)got)) {
     struct source source = {.run = run, .fd = fd};
     struct nesting folder = {.image = true};
     run->layer = audit_image_layer(run->list->image, label);

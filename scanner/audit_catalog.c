@@ -95,3 +95,31 @@ char *audit_stage(const struct catalog_symbol *symbol) {
   return scan_format(" (stage %s%s%s)", symbol->stage, symbol->stage_end ? ", served until " : "",
                      symbol->stage_end ? symbol->stage_end : "");
 }
+
+/* "sglang-kernel; sgl-kernel 0.3.21 is there too" */
+static char *who(const struct audit_kernels *kernels, bool installed) {
+  const char *where = installed ? "" : ", not installed but in an archive";
+  if (!kernels->other_version)
+    return scan_format("%s%s", kernels->distribution, where);
+  return scan_format("%s%s; %s %s is there too", kernels->distribution, where, kernels->other_distribution,
+                     kernels->other_version);
+}
+
+void audit_choose_kernel(struct audit_run *run, const char *kernel) {
+  const struct catalog_library *library = &run->context->catalog->library;
+  bool installed = run->kernels.version != NULL;
+  const struct audit_kernels *kernels = installed ? &run->kernels : &run->packed_kernels;
+  run->environment = !kernel;
+  run->kernel_there = kernels->version != NULL;
+  run->torch = run->torch ? run->torch : run->packed_torch;
+  if (kernel) {
+    run->kernel = kernel;
+    run->kernel_from = "--kernel";
+  } else if (kernels->version) {
+    run->kernel = kernels->version;
+    run->kernel_from = run->text = who(kernels, installed);
+  } else {
+    run->kernel = library->releases[library->releases_count - 1];
+    run->kernel_from = "the newest release of the catalog; no kernel wheel was found";
+  }
+}

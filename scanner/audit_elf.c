@@ -12,28 +12,8 @@
 
 #define SECTIONS_MOST 200000 /* libelf keeps some 300 bytes for each */
 #define TABLE_MOST ((uint64_t)1 << 30)
-#define NEEDED_MOST 4096
 #define VERSIONS_SIZE ((uint64_t)1 << 20) /* the length of the tables of versions in bytes is said nowhere */
 #define NOTES_MOST ((uint64_t)1 << 20)
-
-struct segment {
-  uint64_t address, offset, size;
-  bool writable;
-};
-
-struct tables {
-  struct segment *segments; /* PT_LOAD */
-  size_t segments_count;
-  uint64_t dynamic, dynamic_size; /* offset; size 0: none */
-  /* Of the dynamic section, addresses; 0: none. */
-  uint64_t symtab, strtab, strsz, hash, versym, verneed, verdef, soname, rpath, runpath;
-  uint64_t others[24]; /* addresses of all tables: where another one begins, the symbols end */
-  size_t others_count;
-  bool has_soname, has_rpath, has_runpath;
-  uint64_t needed[NEEDED_MOST];
-  size_t needed_count;
-  uint64_t dynsym, dynsym_size; /* address and size of the section; size 0: none */
-};
 
 bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, const char *what) {
   if (offset > reader->size || size > reader->size - offset)
@@ -51,8 +31,7 @@ bool audit_range(struct audit_reader *reader, uint64_t offset, uint64_t size, co
   return false;
 }
 
-/* NULL with a fault; also for an empty range, without one. Lives as long as the reader. */
-static Elf_Data *chunk(struct audit_reader *reader, uint64_t offset, uint64_t size, Elf_Type type, const char *what) {
+Elf_Data *audit_chunk(struct audit_reader *reader, uint64_t offset, uint64_t size, Elf_Type type, const char *what) {
   if (size == 0 || !audit_range(reader, offset, size, what))
     return NULL;
   Elf_Data *data = elf_getdata_rawchunk(reader->elf, (int64_t)offset, size, type);
@@ -123,10 +102,9 @@ static const char *machine_name(unsigned machine) {
 
 /* --- program headers and the dynamic section ---------------------------------------------------------------------- */
 
-/* The file offset of an address, and how many bytes follow in its segment. */
-static bool place_of(const struct tables *tables, uint64_t address, uint64_t *offset, uint64_t *left) {
+bool audit_place_at(const struct audit_tables *tables, uint64_t address, uint64_t *offset, uint64_t *left) {
   for (size_t i = 0; i < tables->segments_count; i++) {
-    const struct segment *segment = &tables->segments[i];
+    const struct audit_segment *segment = &tables->segments[i];
     if (address >= segment->address && address - segment->address < segment->size) {
       *offset = segment->offset + (address - segment->address);
       *left = segment->size - (address - segment->address);
@@ -136,11 +114,12 @@ static bool place_of(const struct tables *tables, uint64_t address, uint64_t *of
   return false;
 }
 
-static void read_segments(struct audit_reader *reader, struct tables *tables) {
+static void read_segments(struct audit_reader *reader, struct audit_tables *tables) {
   size_t count = 0;
   if (elf_getphdrnum(reader->elf, &count) != 0 || count == 0)
     return;
   tables->segments = arena_alloc(&reader->scratch, count * sizeof *tables->segments);
+  tables->notes = arena_alloc(&reader->scratch, count * sizeof *tables->notes);
   for (size_t i = 0; i < count; i++) {
     GElf_Phdr header;
     if (!gelf_getphdr(reader->elf, (int)i, &header)) {
@@ -154,9 +133,12 @@ static void read_segments(struct audit_reader *reader, struct tables *tables) {
         return;
       }
     }
+    const struct audit_segment segment = {header.p_vaddr, header.p_offset, header.p_filesz, header.p_align,
+                                          header.p_flags & PF_W};
     if (header.p_type == PT_LOAD)
-      tables->segments[tables->segments_count++] =
-          (struct segment){header.p_vaddr, header.p_offset, header.p_filesz, header.p_flags & PF_W};
+      tables->segments[tables->segments_count++] = segment;
+    if (header.p_type == PT_NOTE)
+      tables->notes[tables->notes_count++] = segment;
     if (header.p_type == PT_DYNAMIC) {
       tables->dynamic = header.p_offset;
       tables->dynamic_size = header.p_filesz;
@@ -164,18 +146,20 @@ static void read_segments(struct audit_reader *reader, struct tables *tables) {
   }
 }
 
-static void read_dynamic(struct audit_reader *reader, struct tables *tables) {
+static void read_dynamic(struct audit_reader *reader, struct audit_tables *tables) {
   const uint64_t entry = sizeof(Elf64_Dyn);
-  Elf_Data *data = chunk(reader, tables->dynamic, tables->dynamic_size / entry * entry, ELF_T_DYN, "dynamic section");
+  Elf_Data *data =
+      audit_chunk(reader, tables->dynamic, tables->dynamic_size / entry * entry, ELF_T_DYN, "dynamic section");
   if (!data)
     return;
   struct {
     int64_t tag;
     uint64_t *to;
-  } single[] = {{DT_SYMTAB, &tables->symtab},  {DT_STRTAB, &tables->strtab}, {DT_STRSZ, &tables->strsz},
-                {DT_HASH, &tables->hash},      {DT_VERSYM, &tables->versym}, {DT_VERNEED, &tables->verneed},
-                {DT_VERDEF, &tables->verdef},  {DT_SONAME, &tables->soname}, {DT_RPATH, &tables->rpath},
-                {DT_RUNPATH, &tables->runpath}};
+  } single[] = {{DT_SYMTAB, &tables->symtab},     {DT_STRTAB, &tables->strtab}, {DT_STRSZ, &tables->strsz},
+                {DT_HASH, &tables->hash},         {DT_VERSYM, &tables->versym}, {DT_VERNEED, &tables->verneed},
+                {DT_VERDEF, &tables->verdef},     {DT_SONAME, &tables->soname}, {DT_RPATH, &tables->rpath},
+                {DT_RUNPATH, &tables->runpath},   {DT_RELA, &tables->rela},     {DT_RELASZ, &tables->relasz},
+                {DT_GNU_HASH, &tables->gnu_hash}, {DT_JMPREL, &tables->jmprel}, {DT_PLTRELSZ, &tables->pltrelsz}};
   GElf_Dyn dyn;
   for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
     for (size_t k = 0; k < sizeof single / sizeof *single; k++)
@@ -184,7 +168,7 @@ static void read_dynamic(struct audit_reader *reader, struct tables *tables) {
     tables->has_soname |= dyn.d_tag == DT_SONAME;
     tables->has_rpath |= dyn.d_tag == DT_RPATH;
     tables->has_runpath |= dyn.d_tag == DT_RUNPATH;
-    if (dyn.d_tag == DT_NEEDED && tables->needed_count < NEEDED_MOST)
+    if (dyn.d_tag == DT_NEEDED && tables->needed_count < AUDIT_NEEDED_MOST)
       tables->needed[tables->needed_count++] = dyn.d_un.d_val;
     if (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_BIND_NOW)
       reader->object->bind_now = true;
@@ -193,46 +177,23 @@ static void read_dynamic(struct audit_reader *reader, struct tables *tables) {
       reader->object->bind_now |= (dyn.d_un.d_val & DF_1_NOW) != 0;
       reader->object->pie |= (dyn.d_un.d_val & DF_1_PIE) != 0;
     }
-    bool table = dyn.d_tag == DT_STRTAB || dyn.d_tag == DT_HASH || dyn.d_tag == DT_GNU_HASH || dyn.d_tag == DT_RELA ||
-                 dyn.d_tag == DT_JMPREL || dyn.d_tag == DT_VERSYM || dyn.d_tag == DT_VERNEED ||
-                 dyn.d_tag == DT_VERDEF || dyn.d_tag == DT_INIT || dyn.d_tag == DT_RELR;
-    if (table && tables->others_count < sizeof tables->others / sizeof *tables->others)
-      tables->others[tables->others_count++] = dyn.d_un.d_ptr;
   }
 }
 
 /* The bytes of a table at an address. */
-static Elf_Data *table_at(struct audit_reader *reader, const struct tables *tables, uint64_t address, uint64_t size,
-                          Elf_Type type, const char *what) {
+static Elf_Data *table_at(struct audit_reader *reader, const struct audit_tables *tables, uint64_t address,
+                          uint64_t size, Elf_Type type, const char *what) {
   uint64_t offset, left;
   if (!address)
     return NULL;
-  if (!place_of(tables, address, &offset, &left) || (size != VERSIONS_SIZE && size > left)) {
+  if (!audit_place_at(tables, address, &offset, &left) || (size != VERSIONS_SIZE && size > left)) {
     audit_fault(reader->list, reader->object, "damaged: its %s is in no segment", what);
     return NULL;
   }
-  return chunk(reader, offset, size < left ? size : left, type, what);
+  return audit_chunk(reader, offset, size < left ? size : left, type, what);
 }
 
 /* --- symbols ------------------------------------------------------------------------------------------------------ */
-
-/* Where the symbols end: their section says it, or the old hash table, or the next table begins there. */
-static uint64_t symbols_count(struct audit_reader *reader, const struct tables *tables) {
-  uint64_t offset, left, end = UINT64_MAX;
-  if (tables->dynsym_size && tables->dynsym == tables->symtab)
-    return tables->dynsym_size / sizeof(Elf64_Sym);
-  if (tables->hash && place_of(tables, tables->hash, &offset, &left) && left >= 8) {
-    uint8_t words[8];
-    if (pread(reader->fd, words, sizeof words, (off_t)offset) == sizeof words)
-      return number(words + 4, 4, reader->object->big_endian);
-  }
-  for (size_t i = 0; i < tables->others_count; i++)
-    if (tables->others[i] > tables->symtab && tables->others[i] < end)
-      end = tables->others[i];
-  if (!place_of(tables, tables->symtab, &offset, &left))
-    return 0;
-  return (end - tables->symtab < left ? end - tables->symtab : left) / sizeof(Elf64_Sym);
-}
 
 /* Compares "2.34" and "2.4" number by number. */
 static bool newer(const char *a, const char *b) {
@@ -265,7 +226,8 @@ static void add_version(struct audit_object *object, const char *name) {
 
 #define VERSIONS_MOST 0x8000
 /* Names of the version numbers in the symbol table: those that are needed and those that are defined. */
-static const char **read_versions(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
+static const char **read_versions(struct audit_reader *reader, const struct audit_tables *tables,
+                                  const Elf_Data *strings) {
   const char **names = arena_alloc(&reader->scratch, VERSIONS_MOST * sizeof *names);
   Elf_Data *need = table_at(reader, tables, tables->verneed, VERSIONS_SIZE, ELF_T_VNEED, "table of needed versions");
   uint64_t rounds = need ? need->d_size / sizeof(Elf64_Vernaux) : 0, offset = 0;
@@ -312,8 +274,9 @@ static const char **read_versions(struct audit_reader *reader, const struct tabl
   return names;
 }
 
-static void read_dynamic_symbols(struct audit_reader *reader, const struct tables *tables, const Elf_Data *strings) {
-  uint64_t count = symbols_count(reader, tables);
+static void read_dynamic_symbols(struct audit_reader *reader, const struct audit_tables *tables,
+                                 const Elf_Data *strings) {
+  uint64_t count = audit_symbols_count(reader, tables);
   if (count > TABLE_MOST / sizeof(Elf64_Sym)) {
     audit_fault(reader->list, reader->object, "damaged: it claims %llu symbols", (unsigned long long)count);
     return;
@@ -329,7 +292,7 @@ static void read_dynamic_symbols(struct audit_reader *reader, const struct table
     audit_symbols(reader, table, strings, versym, versions);
 }
 
-static void read_library(struct audit_reader *reader, struct tables *tables) {
+static void read_library(struct audit_reader *reader, struct audit_tables *tables) {
   struct audit_object *object = reader->object;
   read_dynamic(reader, tables);
   if (object->fault || !tables->strtab)
@@ -375,7 +338,7 @@ static void read_sections(struct audit_reader *reader, struct sections *sections
   if (elf_getshdrstrndx(reader->elf, &names_index) != 0 || names_index == 0 || names_index >= count)
     return;
   const GElf_Shdr *header = &sections->headers[names_index];
-  Elf_Data *names = chunk(reader, header->sh_offset, header->sh_size, ELF_T_BYTE, "section names");
+  Elf_Data *names = audit_chunk(reader, header->sh_offset, header->sh_size, ELF_T_BYTE, "section names");
   for (size_t i = 0; i < count; i++)
     sections->names[i] = audit_string_at(names, sections->headers[i].sh_name);
 }
@@ -401,9 +364,9 @@ static void read_object_symbols(struct audit_reader *reader, const struct sectio
     if (header->sh_type != SHT_SYMTAB || header->sh_link >= sections->count)
       continue;
     const GElf_Shdr *link = &sections->headers[header->sh_link];
-    Elf_Data *strings = chunk(reader, link->sh_offset, link->sh_size, ELF_T_BYTE, "string table");
-    Elf_Data *table = chunk(reader, header->sh_offset, header->sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym),
-                            ELF_T_SYM, "symbol table");
+    Elf_Data *strings = audit_chunk(reader, link->sh_offset, link->sh_size, ELF_T_BYTE, "string table");
+    Elf_Data *table = audit_chunk(reader, header->sh_offset, header->sh_size / sizeof(Elf64_Sym) * sizeof(Elf64_Sym),
+                                  ELF_T_SYM, "symbol table");
     if (table && !reader->object->fault)
       audit_symbols(reader, table, strings, NULL, NULL);
     break; /* the format has one */
@@ -421,10 +384,10 @@ static bool has_strings(const struct sections *sections, size_t i) {
 }
 
 /* A segment without the names of symbols, which are strings like any other. */
-static void read_around(struct audit_reader *reader, const struct segment *segment, const struct tables *tables,
-                        void (*read)(struct audit_reader *, uint64_t, uint64_t)) {
+static void read_around(struct audit_reader *reader, const struct audit_segment *segment,
+                        const struct audit_tables *tables, void (*read)(struct audit_reader *, uint64_t, uint64_t)) {
   uint64_t start, left, end = segment->offset + segment->size;
-  if (!place_of(tables, tables->strtab, &start, &left) || start < segment->offset || start > end ||
+  if (!audit_place_at(tables, tables->strtab, &start, &left) || start < segment->offset || start > end ||
       tables->strsz > end - start) {
     read(reader, segment->offset, segment->size);
     return;
@@ -440,7 +403,8 @@ static void read_code(struct audit_reader *reader, const struct sections *sectio
       audit_code(reader, sections->headers[i].sh_offset, sections->headers[i].sh_size);
 }
 
-static void read_contents(struct audit_reader *reader, const struct sections *sections, const struct tables *tables) {
+static void read_contents(struct audit_reader *reader, const struct sections *sections,
+                          const struct audit_tables *tables) {
   for (int pass = 0; pass < (reader->registers || reader->context->keep_schemas ? 2 : 1) && !reader->object->fault;
        pass++) {
     void (*read)(struct audit_reader *, uint64_t, uint64_t) = pass ? audit_schemas : audit_strings;
@@ -460,33 +424,43 @@ static void read_contents(struct audit_reader *reader, const struct sections *se
   }
 }
 
-static void read_build_id(struct audit_reader *reader, const struct sections *sections) {
-  for (size_t i = 0; i < sections->count && !reader->object->build_id; i++) {
-    const GElf_Shdr *header = &sections->headers[i];
-    if (header->sh_type != SHT_NOTE || header->sh_size > NOTES_MOST)
+/* false: it is not there. */
+static bool find_build_id(struct audit_reader *reader, uint64_t offset, uint64_t size, uint64_t align) {
+  Elf_Data *data =
+      size > NOTES_MOST ? NULL : audit_chunk(reader, offset, size, align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR, "notes");
+  GElf_Nhdr note;
+  size_t name, content, at = 0;
+  while (data && (at = gelf_getnote(data, at, &note, &name, &content)) > 0) {
+    if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || memcmp((char *)data->d_buf + name, "GNU", 4) != 0 ||
+        note.n_descsz > 64)
       continue;
-    Elf_Data *data = chunk(reader, header->sh_offset, header->sh_size,
-                           header->sh_addralign == 8 ? ELF_T_NHDR8 : ELF_T_NHDR, "notes");
-    GElf_Nhdr note;
-    size_t name, content, offset = 0;
-    while (data && (offset = gelf_getnote(data, offset, &note, &name, &content)) > 0) {
-      if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || memcmp((char *)data->d_buf + name, "GNU", 4) != 0 ||
-          note.n_descsz > 64)
-        continue;
-      char *hex = arena_alloc(&reader->list->arena, 2 * note.n_descsz + 1);
-      for (size_t k = 0; k < note.n_descsz; k++)
-        sprintf(hex + 2 * k, "%02x", ((uint8_t *)data->d_buf)[content + k]);
-      reader->object->build_id = hex;
-      break;
-    }
+    char *hex = arena_alloc(&reader->list->arena, 2 * note.n_descsz + 1);
+    for (size_t k = 0; k < note.n_descsz; k++)
+      sprintf(hex + 2 * k, "%02x", ((uint8_t *)data->d_buf)[content + k]);
+    reader->object->build_id = hex;
+    return true;
   }
+  return false;
+}
+
+/* Sections part notes of different alignment, which segments do not always. */
+static void read_build_id(struct audit_reader *reader, const struct sections *sections,
+                          const struct audit_tables *tables) {
+  bool found = false;
+  for (size_t i = 0; i < sections->count && !found; i++) {
+    const GElf_Shdr *header = &sections->headers[i];
+    found =
+        header->sh_type == SHT_NOTE && find_build_id(reader, header->sh_offset, header->sh_size, header->sh_addralign);
+  }
+  for (size_t i = 0; i < tables->notes_count && sections->count == 0 && !found; i++)
+    found = find_build_id(reader, tables->notes[i].offset, tables->notes[i].size, tables->notes[i].align);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static void read_all(struct audit_reader *reader) {
   struct audit_object *object = reader->object;
-  struct tables *tables = arena_alloc(&reader->scratch, sizeof *tables);
+  struct audit_tables *tables = arena_alloc(&reader->scratch, sizeof *tables);
   struct sections sections = {0};
   GElf_Ehdr header;
   if (!gelf_getehdr(reader->elf, &header)) {
@@ -518,7 +492,7 @@ static void read_all(struct audit_reader *reader) {
   else if (tables->dynamic_size)
     read_library(reader, tables);
   if (!object->fault)
-    read_build_id(reader, &sections);
+    read_build_id(reader, &sections, tables);
   if (!object->fault)
     read_contents(reader, &sections, tables);
 }

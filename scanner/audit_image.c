@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct layer {
   char *member;   /* "blobs/sha256/HASH", "HASH/layer.tar"; owned */
@@ -46,8 +47,19 @@ bool audit_image_begins(const char *member) {
   return strspn(member, "0123456789abcdef") == 64;      /* HASH/layer.tar, HASH.json, HASH.tar, HASH.tar.gz */
 }
 
+/* The file type of a name in a folder, without following links: they may lead out of it. 0: there is none. */
+static mode_t type_of(const char *folder, const char *name) {
+  struct stat status;
+  char *path = scan_format("%s/%s", folder, name);
+  mode_t type = lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0;
+  free(path);
+  return type;
+}
+
 /* A document of a folder; NULL: there is none. */
 static json_t *load_file(const char *folder, const char *name) {
+  if (type_of(folder, name) != S_IFREG)
+    return NULL;
   char *path = scan_format("%s/%s", folder, name), message[256];
   size_t size;
   char *text = file_read(path, AUDIT_DOCUMENT_MOST, &size, message, sizeof message);
@@ -59,8 +71,10 @@ static json_t *load_file(const char *folder, const char *name) {
 
 bool audit_image_unpacked(const char *folder) { /* others use these names, too */
   json_t *docker = load_file(folder, "manifest.json"), *oci = load_file(folder, "index.json");
-  bool image = json_is_array(json_object_get(json_array_get(docker, 0), "Layers")) ||
-               json_is_array(json_object_get(oci, "manifests"));
+  const json_t *layers = json_object_get(json_array_get(docker, 0), "Layers");
+  const char *layer = json_string_value(json_array_get(layers, 0));
+  bool image = (layer && file_below_root(layer) && type_of(folder, layer)) ||
+               (json_is_array(json_object_get(oci, "manifests")) && type_of(folder, "blobs") == S_IFDIR);
   json_decref(docker);
   json_decref(oci);
   return image;
@@ -115,12 +129,9 @@ void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes
   image->layers[layer].cache_size = size;
 }
 
-bool audit_image_place(struct audit_list *list, unsigned layer, const char *path, const char *link, bool folder) {
+bool audit_image_place(struct audit_list *list, unsigned layer, const struct audit_place *member) {
   static const char opaque[] = ".wh..wh..opq", whiteout[] = ".wh.";
-  size_t length = strlen(path);
-  while (length && path[length - 1] == '/')
-    length--;
-  char *name = scan_format("%.*s", (int)length, path), *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+  char *name = scan_format("%s", member->path), *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
   struct audit_place *place;
   if (strcmp(base, opaque) == 0) {
     *(slash ? slash : name) = '\0';
@@ -131,12 +142,13 @@ bool audit_image_place(struct audit_list *list, unsigned layer, const char *path
     place = audit_add_place(list, name, NULL, SIZE_MAX);
     place->kind = PLACE_WHITEOUT;
   } else {
-    place = audit_add_place(list, name, link, SIZE_MAX);
-    place->kind = folder ? PLACE_FOLDER : PLACE_FILE;
+    place = audit_add_place(list, name, member->link, SIZE_MAX);
+    place->kind = member->kind;
+    place->hard = member->hard ? arena_copy(&list->arena, member->hard, strlen(member->hard)) : NULL;
   }
   place->layer = layer;
   free(name);
-  return place->kind == PLACE_FILE;
+  return place->kind == PLACE_FILE && !place->hard;
 }
 
 /* --- the order of the layers -------------------------------------------------------------------------------------- */
@@ -239,17 +251,6 @@ static void order_oci(struct ordering *work, const json_t *index, unsigned depth
 
 /* --- what is to be seen ------------------------------------------------------------------------------------------- */
 
-/* By path, the upper layer first. */
-static int by_path_and_layer(const void *a, const void *b) {
-  const struct audit_place *x = a, *y = b;
-  int order = strcmp(x->path, y->path);
-  if (order)
-    return order;
-  if (x->layer != y->layer)
-    return x->layer > y->layer ? -1 : 1;
-  return (x->object == SIZE_MAX) - (y->object == SIZE_MAX);
-}
-
 /* The highest layer in which the path hides what is below it (as a file, link, whiteout or opaque folder), plus 1. */
 static unsigned hidden_from(const struct audit_list *list, const char *path, size_t length) {
   size_t low = 0, high = list->places_count;
@@ -298,11 +299,22 @@ static void free_hidden(struct audit_object *object) {
 }
 
 static void drop_hidden(const struct audit_context *context, struct audit_list *list) {
-  size_t *moved = scan_alloc(NULL, list->objects_count * sizeof *moved), objects = 0, places = 0;
+  size_t *moved = scan_alloc(NULL, list->objects_count * sizeof *moved), objects = 0, places = 0, aliases_count;
+  bool *keep = scan_alloc(NULL, list->places_count * sizeof *keep);
+  for (size_t i = 0; i < list->places_count; i++) {
+    const struct audit_place *place = &list->places[i];
+    bool wanted =
+        place->link || place->hard || place->object != SIZE_MAX || strcmp(base_name(place->path), "METADATA") == 0;
+    keep[i] = wanted && place->kind == PLACE_FILE && is_seen(list, place->path, strlen(place->path), place->layer);
+    if (keep[i])
+      audit_note_path(context, list, place->path);
+  }
+  struct audit_alias *aliases = audit_aliases(list, keep, &aliases_count);
   for (size_t i = 0; i < list->objects_count; i++) {
     struct audit_object *object = &list->objects[i];
     bool seen = object->layer == AUDIT_NO_LAYER ||
-                (object->member && is_seen(list, object->member, strcspn(object->member, "!"), object->layer));
+                (object->member && (is_seen(list, object->member, strcspn(object->member, "!"), object->layer) ||
+                                    audit_rename(list, object, aliases, aliases_count)));
     moved[i] = seen ? objects : SIZE_MAX;
     if (!seen)
       free_hidden(object);
@@ -310,14 +322,7 @@ static void drop_hidden(const struct audit_context *context, struct audit_list *
       list->objects[objects++] = *object;
   }
   list->objects_count = objects;
-  bool *keep = scan_alloc(NULL, list->places_count * sizeof *keep);
-  for (size_t i = 0; i < list->places_count; i++) {
-    const struct audit_place *place = &list->places[i];
-    bool wanted = place->link || place->object != SIZE_MAX || strcmp(base_name(place->path), "METADATA") == 0;
-    keep[i] = wanted && place->kind == PLACE_FILE && is_seen(list, place->path, strlen(place->path), place->layer);
-    if (keep[i])
-      audit_note_path(context, list, place->path);
-  }
+  free(aliases);
   for (size_t i = 0; i < list->places_count; i++) {
     struct audit_place place = list->places[i];
     place.object = place.object == SIZE_MAX ? SIZE_MAX : moved[place.object];
@@ -389,7 +394,6 @@ void audit_image_finish(const struct audit_context *context, struct audit_list *
     }
   }
   number_layers(list);
-  if (list->places_count)
-    qsort(list->places, list->places_count, sizeof *list->places, by_path_and_layer);
+  audit_links(list);
   drop_hidden(context, list);
 }

@@ -104,14 +104,33 @@ void audit_note_path(const struct audit_context *context, struct audit_list *lis
   if (size == 5 && memcmp(base, "torch", 5) == 0 && !list->torch)
     list->torch = version;
   const struct catalog_library *library = &context->catalog->library;
-  for (unsigned i = 0; i < library->distributions_count && !list->kernel; i++) {
+  for (unsigned i = 0; i < library->distributions_count; i++) {
     const char *name = library->distributions[i];
     bool same = strlen(name) == size;
     for (size_t k = 0; same && k < size; k++)
       same = name[k] == base[k] || (strchr("-_.", name[k]) && strchr("-_.", base[k]));
     if (same && catalog_version_valid(version)) {
-      list->kernel = version;
-      list->kernel_distribution = name;
+      audit_take_kernel(&list->kernels, version, name);
+      break;
     }
+  }
+}
+
+void audit_take_kernel(struct audit_kernels *kernels, const char *version, const char *distribution) {
+  if (!version)
+    return;
+  int order = kernels->version ? catalog_version_compare(version, kernels->version) : 1;
+  if (order == 0)
+    return;
+  if (order > 0 && kernels->version) {
+    kernels->other_version = kernels->version;
+    kernels->other_distribution = kernels->distribution;
+  } else if (order < 0 && !kernels->other_version) {
+    kernels->other_version = version;
+    kernels->other_distribution = distribution;
+  }
+  if (order > 0) {
+    kernels->version = version;
+    kernels->distribution = distribution;
   }
 }

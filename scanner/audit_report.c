@@ -136,9 +136,13 @@ static void print_facts(const struct audit_object *object) {
   }
   if (object->build_id)
     printf(", build id %s", object->build_id);
-  if (object->glibc || object->glibcxx)
-    printf(", needs%s%s%s%s", object->glibc ? " glibc " : "", object->glibc ? object->glibc : "",
-           object->glibcxx ? " GLIBCXX " : "", object->glibcxx ? object->glibcxx : "");
+  const char *needs[][2] = {{" glibc ", object->glibc}, {" GLIBCXX ", object->glibcxx}};
+  for (size_t i = 0; i < 2; i++) {
+    if (!needs[i][1])
+      continue;
+    printf("%s%s", i == 0 || !object->glibc ? ", needs" : "", needs[i][0]);
+    report_plain(stdout, needs[i][1]);
+  }
   print_code(object);
   if (object->torch_symbols)
     printf(", %u symbols of torch%s", object->torch_symbols,
@@ -230,8 +234,10 @@ static void print_summary(const struct audit_run *run) {
   }
   printf("%zu ELF file%s in %zu file%s, against kernel %s (%s)", objects, report_plural(objects), run->files,
          report_plural(run->files), run->kernel, run->kernel_from);
-  if (run->torch)
-    printf(" and torch %s", run->torch);
+  if (run->torch) {
+    fputs(" and torch ", stdout);
+    report_plain(stdout, run->torch);
+  }
   printf(
       ": %zu alive, %zu of the shim, %zu removed, %zu optional, %zu torch ABI, %zu of an unknown provider, %zu missing "
       "librar%s; %zu not analysed\n",

@@ -55,8 +55,8 @@ static void build_names(struct resolving *work, const struct audit_input *input)
     qsort(work->names, work->names_count, sizeof *work->names, by_text);
 }
 
-/* The first object of the input with this SONAME or file name. */
-static size_t by_name_in_input(const struct resolving *work, const char *name) {
+/* The first object of the input with this SONAME or file name that may answer. */
+static size_t by_name_in_input(const struct resolving *work, size_t object, const char *name) {
   size_t low = 0, high = work->names_count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -65,7 +65,10 @@ static size_t by_name_in_input(const struct resolving *work, const char *name) {
     else
       high = middle;
   }
-  return low < work->names_count && strcmp(work->names[low].text, name) == 0 ? work->names[low].object : SIZE_MAX;
+  for (; low < work->names_count && strcmp(work->names[low].text, name) == 0; low++)
+    if (audit_may_answer(work->run, object, work->names[low].object))
+      return work->names[low].object;
+  return SIZE_MAX;
 }
 
 /* --- a file system of its own ------------------------------------------------------------------------------------- */
@@ -254,7 +257,7 @@ static void resolve_needed(struct resolving *work, size_t index, size_t k) {
   bool loader = input->world == WORLD_HOST || input->world == WORLD_ROOT;
   bool found = false;
   if (input->world == WORLD_PROCESS || !object->location) {
-    search.found = by_name_in_input(work, name);
+    search.found = by_name_in_input(work, index, name);
     found = input->world == WORLD_PROCESS && search.found != SIZE_MAX;
   } else if (strchr(name, '/')) {
     found = try_path(&search, name);
@@ -265,7 +268,7 @@ static void resolve_needed(struct resolving *work, size_t index, size_t k) {
   }
   object = &run->objects[index];
   if (!found && search.found == SIZE_MAX)
-    search.found = by_name_in_input(work, name);
+    search.found = by_name_in_input(work, index, name);
   result.object = search.found;
   if (found)
     result.state = NEEDED_FOUND;
@@ -295,6 +298,8 @@ static void build_exports(struct audit_run *run) {
     size *= 2;
   run->exports = scan_alloc(NULL, size * sizeof *run->exports);
   memset(run->exports, 0, size * sizeof *run->exports);
+  run->installed = scan_alloc(NULL, size * sizeof *run->installed);
+  memset(run->installed, 0, size * sizeof *run->installed);
   run->exports_mask = size - 1;
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
@@ -304,14 +309,19 @@ static void build_exports(struct audit_run *run) {
       while (run->exports[at] && run->exports[at] != hash)
         at = (at + 1) & run->exports_mask;
       run->exports[at] = hash;
+      run->installed[at] |= !object->packed;
     }
   }
 }
 
-bool audit_exported(const struct audit_run *run, uint64_t hash) {
+bool audit_may_answer(const struct audit_run *run, size_t object, size_t other) {
+  return !run->objects[other].packed || run->objects[object].packed;
+}
+
+bool audit_exported(const struct audit_run *run, size_t object, uint64_t hash) {
   for (size_t at = hash & run->exports_mask; run->exports[at]; at = (at + 1) & run->exports_mask)
     if (run->exports[at] == hash)
-      return true;
+      return run->installed[at] || run->objects[object].packed;
   return false;
 }
 

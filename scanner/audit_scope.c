@@ -182,6 +182,8 @@ static void widen(struct audit_scope *scope) {
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
     const char *name = base_name(object->member ? object->member : object->path);
+    if (!audit_may_answer(run, scope->object, i))
+      continue;
     if ((is_program(object) && (!module || strncmp(name, "python", 6) == 0)) || same_package(run, scope->object, i) ||
         (object->input == own->input && run->inputs[own->input].world == WORLD_PROCESS))
       push(scope, i);
@@ -208,9 +210,9 @@ bool audit_scope_has(struct audit_scope *scope, uint64_t hash) {
   return false;
 }
 
-size_t audit_exporter(const struct audit_run *run, uint64_t hash) {
+size_t audit_exporter(const struct audit_run *run, size_t object, uint64_t hash) {
   for (size_t i = 0; i < run->objects_count; i++)
-    if (!run->objects[i].fault && audit_exports(&run->objects[i], hash))
+    if (!run->objects[i].fault && audit_may_answer(run, object, i) && audit_exports(&run->objects[i], hash))
       return i;
   return SIZE_MAX;
 }

@@ -50,7 +50,8 @@ static bool of_kernel(const struct audit_run *run, const struct audit_object *ob
 /* Against a named release the kernel wheel that lies there does not count: it is what will be replaced. */
 static bool counts(const struct audit_run *run, size_t object, size_t other) {
   const struct audit_object *one = &run->objects[other];
-  return other != object && !one->fault && one->type != ET_REL && (run->environment || !of_kernel(run, one));
+  return !one->fault && one->type != ET_REL && audit_may_answer(run, object, other) &&
+         (run->environment || !of_kernel(run, one));
 }
 
 /* The object that defines a function, best first: one that is loaded anyway, one that is not the shim. */
@@ -59,10 +60,10 @@ static size_t definer(const struct audit_run *run, size_t object, const char *na
   size_t best = SIZE_MAX;
   int best_rank = 0;
   *reached = false;
-  if (!audit_exported(run, hash))
+  if (!audit_exported(run, object, hash))
     return SIZE_MAX;
   for (size_t i = 0; i < run->objects_count; i++) {
-    if (!counts(run, object, i) || !audit_exports(&run->objects[i], hash))
+    if (i == object || !counts(run, object, i) || !audit_exports(&run->objects[i], hash))
       continue;
     bool loaded = audit_reaches(run, object, i);
     int rank = 1 + 2 * loaded + !is_shim(&run->objects[i]);
@@ -99,9 +100,10 @@ static bool infers_schema(const struct audit_run *run, const struct audit_object
          !audit_gone(run, object, symbol, CATALOG_LAYER_OPERATOR);
 }
 
-static size_t registrar(const struct audit_run *run, const char *name) {
+/* Who registers the operator; it may be the object itself. */
+static size_t registrar(const struct audit_run *run, size_t object, const char *name) {
   for (size_t i = 0; i < run->objects_count; i++)
-    if (counts(run, SIZE_MAX, i) &&
+    if (counts(run, object, i) &&
         (audit_has_schema(&run->objects[i], name) || infers_schema(run, &run->objects[i], name)))
       return i;
   return SIZE_MAX;
@@ -187,7 +189,7 @@ static void judge_function(struct audit_run *run, size_t index, enum audit_mark 
     say(run, &one, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN,
         audit_left(run, &run->objects[index], symbol, CATALOG_LAYER_CXX));
   } else if (run->environment && run->kernel_there) {
-    size_t as_operator = *symbol->op_name ? registrar(run, symbol->op_name) : SIZE_MAX;
+    size_t as_operator = *symbol->op_name ? registrar(run, index, symbol->op_name) : SIZE_MAX;
     char *label = as_operator == SIZE_MAX ? NULL : audit_label(run, &run->objects[as_operator], true);
     char *has = audit_has(run, &run->objects[index], symbol, CATALOG_LAYER_CXX);
     say(run, &one, mark == MARK_NEEDS_WEAK ? AUDIT_OPTIONAL : AUDIT_UNKNOWN,
@@ -207,7 +209,7 @@ static void judge_operator(struct audit_run *run, size_t index, const struct aud
   const char *name = strstr(string->text, "::") + 2;
   struct reference one = {index, MARK_STRING, string->text, symbol,
                           symbol && audit_gone(run, object, symbol, CATALOG_LAYER_OPERATOR)};
-  size_t other = registrar(run, name);
+  size_t other = registrar(run, index, name);
   if (other != SIZE_MAX && is_shim(&run->objects[other]) && symbol && !served(symbol))
     other = SIZE_MAX; /* it knows the schema, and has no kernel */
   char *label = other == SIZE_MAX ? NULL : audit_label(run, &run->objects[other], true);
@@ -244,10 +246,12 @@ struct torch {
   unsigned new_strings, old_strings; /* exported torch symbols with std::string */
 };
 
-static void look_at_torch(const struct audit_run *run, size_t input, struct torch *torch) {
+/* packed: seen from files that are not installed. */
+static void look_at_torch(const struct audit_run *run, size_t input, bool packed, struct torch *torch) {
   for (size_t i = 0; i < run->objects_count; i++) {
     const struct audit_object *object = &run->objects[i];
-    if ((object->input != input && !run->context->joined) || object->fault || !object->soname)
+    if ((object->input != input && !run->context->joined) || object->fault || !object->soname ||
+        (object->packed && !packed))
       continue;
     if (strncmp(object->soname, "libtorch_cpu.so", 15) == 0) {
       torch->present = true;
@@ -318,7 +322,7 @@ static void judge_symbols(struct audit_run *run, size_t index, const struct torc
     if (of_torch)
       add(run, index, MARK_TORCH, AUDIT_NOTE, NULL, symbol->name, true, "a symbol of torch");
     if (of_torch || audit_is_torch_c(symbol->name)) {
-      if (linked && !symbol->weak && torch->present && !audit_exported(run, hash))
+      if (linked && !symbol->weak && torch->present && !audit_exported(run, index, hash))
         judge_torch(run, index, symbol, torch);
       continue;
     }
@@ -330,11 +334,11 @@ static void judge_symbols(struct audit_run *run, size_t index, const struct torc
       scope = audit_scope_start(run, index);
       complete = audit_scope_complete(scope);
     }
-    bool exported = audit_exported(run, hash);
+    bool exported = audit_exported(run, index, hash);
     if (!complete || (exported && audit_scope_has(scope, hash)))
       continue;
     unknown++;
-    char *label = exported ? audit_label(run, &run->objects[audit_exporter(run, hash)], true) : NULL;
+    char *label = exported ? audit_label(run, &run->objects[audit_exporter(run, index, hash)], true) : NULL;
     add(run, index, MARK_SYMBOL, AUDIT_UNKNOWN, NULL, symbol->name, false,
         label ? "%s exports it, but nothing loads that with this file or before it"
               : "no library that it needs exports it, nor anything else that was audited",
@@ -363,10 +367,10 @@ static bool has_version(const struct audit_object *object, const char *name) {
 }
 
 /* Which file of a name is loaded is also decided by the program, so any that was read may answer. */
-static bool any_has_version(const struct audit_run *run, const struct audit_version *wanted) {
+static bool any_has_version(const struct audit_run *run, size_t object, const struct audit_version *wanted) {
   for (size_t i = 0; i < run->objects_count; i++)
-    if (!run->objects[i].fault && run->objects[i].soname && strcmp(run->objects[i].soname, wanted->library) == 0 &&
-        has_version(&run->objects[i], wanted->name))
+    if (!run->objects[i].fault && audit_may_answer(run, object, i) && run->objects[i].soname &&
+        strcmp(run->objects[i].soname, wanted->library) == 0 && has_version(&run->objects[i], wanted->name))
       return true;
   return false;
 }
@@ -382,7 +386,7 @@ static void judge_versions(struct audit_run *run, size_t index) {
           strcmp(object->needed[k].name, wanted->library) == 0)
         library = &run->objects[object->needed[k].object];
     if (wanted->weak || !library || library->fault || !library->versions_count || has_version(library, wanted->name) ||
-        any_has_version(run, wanted))
+        any_has_version(run, index, wanted))
       continue;
     char *label = audit_label(run, library, true);
     add(run, index, MARK_LIBRARY, AUDIT_UNKNOWN, NULL, wanted->library, false, "%s lacks version %s", label,
@@ -458,24 +462,15 @@ static int in_order(const void *a, const void *b) {
 }
 
 void audit_judge(struct audit_run *run, const char *kernel) {
-  const struct catalog_library *library = &run->context->catalog->library;
-  run->environment = !kernel;
-  run->kernel_there = run->kernel != NULL;
-  if (kernel) {
-    run->kernel = kernel;
-    run->kernel_from = "--kernel";
-  } else if (!run->kernel) {
-    run->kernel = library->releases[library->releases_count - 1];
-    run->kernel_from = "the newest release of the catalog; no kernel wheel was found";
-  }
-  struct torch *torch = scan_alloc(NULL, run->inputs_count * sizeof *torch);
-  for (size_t i = 0; i < run->inputs_count; i++) {
+  audit_choose_kernel(run, kernel);
+  struct torch *torch = scan_alloc(NULL, 2 * run->inputs_count * sizeof *torch);
+  for (size_t i = 0; i < 2 * run->inputs_count; i++) {
     torch[i] = (struct torch){0};
-    look_at_torch(run, i, &torch[i]);
+    look_at_torch(run, i / 2, i % 2, &torch[i]);
   }
   for (size_t i = 0; i < run->objects_count; i++)
     if (!run->objects[i].fault && !run->objects[i].outside)
-      judge_object(run, i, &torch[run->objects[i].input]);
+      judge_object(run, i, &torch[2 * run->objects[i].input + run->objects[i].packed]);
   free(torch);
   if (run->findings_count)
     qsort(run->findings, run->findings_count, sizeof *run->findings, in_order);

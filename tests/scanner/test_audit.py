@@ -32,13 +32,13 @@ def zipped(members, packing=zipfile.ZIP_DEFLATED):
 
 
 def tarred(members, pack=lambda data: data):
-    """str: a link; None: a folder."""
+    """str: a link; None: a folder; (path,): a hard link."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, data in members.items():
             one = tarfile.TarInfo(name)
-            one.type = tarfile.SYMTYPE if isinstance(data, str) else tarfile.DIRTYPE if data is None else tarfile.REGTYPE
-            one.linkname = data if isinstance(data, str) else ""
+            one.type = tarfile.LNKTYPE if isinstance(data, tuple) else tarfile.SYMTYPE if isinstance(data, str) else tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            one.linkname = data if isinstance(data, str) else data[0] if isinstance(data, tuple) else ""
             one.size = len(data) if isinstance(data, bytes) else 0
             archive.addfile(one, io.BytesIO(data) if isinstance(data, bytes) else None)
     return pack(out.getvalue())
@@ -269,8 +269,55 @@ def test_image_in_a_folder():
             done = tree.run("audit", *ARGS, "--format", "tsv", "img")
             contains(done.err, f"img!blobs/sha256/{'b' * 64}: not analysed: truncated or damaged: ")
             equal(done.returncode & 4, 4)
+    layers = '[{"Layers": ["a.tar"]}]'  # which is not there
+    with Tree({"app/manifest.json": layers, "app/x.so": user(), "web/index.json": '{"manifests": []}', "web/x.so": user(), "out/x.so": user()}) as tree:
+        (tree.path / "out/manifest.json").symlink_to(tree.path / "app/manifest.json")
+        equal(rows(tree), f"app/x.so\t{ROW}out/x.so\t{ROW}web/x.so\t{ROW}")
     with Tree({"web/manifest.json": '{"name": "app"}', "web/index.json": "{}", "web/blobs/1": "x", "web/x.so": user(), "list/manifest.json": "[1]", "list/index.json": "no json", "list/x.so": user()}) as tree:
         equal(rows(tree), f"list/x.so\t{ROW}web/x.so\t{ROW}")
+
+
+def test_hard_links():
+    """One file, several names: it is there as long as one of them is seen, also from a layer above."""
+    lower = {"usr/": None, "usr/a.so": user(), "usr/b.so": ("usr/a.so",), "usr/c.so": ("usr/b.so",), "w.whl": zipped({"x.so": user()}), "v.whl": ("w.whl",)}
+    for upper, want in (({}, ["usr/a.so", "w.whl!x.so"]), ({"usr/.wh.a.so": b"", ".wh.w.whl": b""}, ["usr/b.so", "v.whl!x.so"]),
+                        ({"usr/.wh.a.so": b"", "usr/.wh.b.so": b"", "usr/./d/../.wh.c.so": b"", ".wh.v.whl": b""}, ["w.whl!x.so"]),
+                        ({"opt/d.so": ("usr/a.so",), ".wh.usr": b""}, ["opt/d.so", "w.whl!x.so"])):
+        with Tree({"image.tar": image({"a": lower, "b": upper}, "ab")}) as tree:
+            equal(([f["member"] for f in facts(tree, "image.tar")["files"]]), want)
+    library = {"usr/lib/libown.so.1.2": compiled(OWNER, "-Wl,-soname,libown.so.1"), "usr/lib/libown.so.1": ("usr/lib/libown.so.1.2",), "app.so": needing("libown.so.1", "-Wl,-rpath,/usr/lib")}
+    for data in (tarred(library), image({"a": library, "b": {"usr/lib/.wh.libown.so.1.2": b""}}, "ab")):
+        with Tree({"x.tar": data}) as tree:
+            equal([(n["state"], n["place"][:16]) for f in facts(tree, "x.tar")["files"] for n in f["needed"]], [("found", "usr/lib/libown.s")])
+
+
+def test_archives_in_a_folder_answer_nobody():
+    """An old wheel that lies in an environment is not installed; wheels that lie together are for each other."""
+    old = zipped({"sgl_kernel-0.3.21.dist-info/METADATA": b"", "sgl_kernel/x.so": compiled(OWNER), "torch-2.0.dist-info/METADATA": b""})
+    files = {"site/sglang_kernel-0.4.8.dist-info/METADATA": "", "site/pkg/_C.so": user(), "cache/sgl_kernel-0.3.21-py3-none-any.whl": old}
+    with Tree(files) as tree:
+        equal([v for v in verdicts(tree) if v.startswith("site")], ["site/pkg/_C.so: shim dsv3_router_gemm"])
+        contains(tree.run("audit", ".").out, "against kernel 0.4.8 (sglang-kernel) and torch 2.0: 0 alive, 1 of the shim")
+        tree.put("cache/user.whl", zipped({"pkg/_C.so": user()}))
+        equal([v for v in verdicts(tree, "cache") if "user" in v], ["user.whl: alive dsv3_router_gemm"])
+        contains(tree.run("audit", "cache").out, "against kernel 0.3.21 (sgl-kernel, not installed but in an archive)")
+
+
+def test_two_kernels():
+    """The distribution has another name since 0.4, so an upgrade can leave both."""
+    names = ("sgl_kernel-0.3.21", "sglang_kernel-0.4.8", "sglang_kernel-0.4.8")
+    for order in (names, names[::-1]):
+        with Tree({f"{i}/{name}.dist-info/METADATA": "" for i, name in enumerate(order)} | {"x.so": user()}) as tree:
+            contains(tree.run("audit", ".").out, "against kernel 0.4.8 (sglang-kernel; sgl-kernel 0.3.21 is there too)")
+
+
+def test_nothing_of_a_file_acts_on_a_terminal():
+    data = compiled(HEAD + 'extern "C" int puts(const char *); void f() { puts("x"); }', "-lc").replace(b"GLIBC_2.2.5", b"GLIBC_2\x1b[1m")
+    with Tree({"x.so": data, "torch-\x1b[2J.dist-info/METADATA": ""}) as tree:
+        done = tree.run("audit", "--kernel", "0.4.4", ".").out  # no verdict, but the version that is lacking
+        equal("\x1b" in done, False)
+        contains(done, "needs glibc 2\\x1b[1m")
+        contains(done, "and torch \\x1b[2J")
 
 
 def test_archives_in_a_folder_are_no_files_of_it():
@@ -278,7 +325,7 @@ def test_archives_in_a_folder_are_no_files_of_it():
     lib = compiled(OWNER, "-Wl,-soname,libown.so.3")
     with Tree({"root/etc/os-release": "", "root/app/a.so": needing("libown.so.3", "-Wl,-rpath,/opt"), "root/x.tar": tarred({"opt/libown.so.3": lib, "etc/ld.so.cache": b"x"})}) as tree:
         log = facts(tree, "root")
-        equal([n["state"] for f in log["files"] if f["path"] == "app/a.so" for n in f["needed"]], ["present"])
+        equal([n["state"] for f in log["files"] if f["path"] == "app/a.so" for n in f["needed"]], ["missing"])
 
 
 def test_old_image_and_its_libraries():
@@ -666,7 +713,7 @@ def test_cuda_code():
 def test_forms_agree():
     with Tree({"a.so": user(), "x/b.whl": zipped({"_C.so": user(), "d/_D.so": compiled(OWNER)}), "cut.so": user()[:900], "w.so": compiled(USER.replace("void dsv3", "__attribute__((weak)) void dsv3"))}) as tree:
         log, sarif = facts(tree), json.loads(tree.run("audit", *ARGS, "--format", "sarif", ".").out)
-        equal(sorted(f["verdict"] for f in log["findings"]), ["alive", "alive", "alive", "note"])
+        equal(sorted(f["verdict"] for f in log["findings"]), ["alive", "note", "optional", "shim"])
         one = sarif["runs"][0]
         equal(sorted(r["properties"]["verdict"] for r in one["results"]), sorted(f["verdict"] for f in log["findings"]))
         for result in one["results"]:
@@ -732,6 +779,35 @@ def test_no_section_headers():
         with Tree({"a.so": patched(data, (40, "Q", 0), (60, "H", 0), (62, "H", 0))}) as tree:
             equal(rows(tree), f"a.so\t{ROW}")
             equal(len(facts(tree)["files"][0]["exported"]), 1)
+
+
+def moved_names(data):
+    """The library without section headers, its dynamic strings at the end of the file, as tools that add to them leave it."""
+    out = bytearray(patched(data, (40, "Q", 0), (60, "H", 0), (62, "H", 0)))
+    offset, count = struct.unpack_from("<Q", out, 32)[0], struct.unpack_from("<H", out, 56)[0]
+    segments = [(at, *struct.unpack_from("<IIQQQQQQ", out, at)) for at in range(offset, offset + 56 * count, 56)]
+    last = max((s for s in segments if s[1] == 1), key=lambda s: s[4])
+    dynamic = next(s[3] for s in segments if s[1] == 2)
+    entries = {struct.unpack_from("<Q", out, at)[0]: at + 8 for at in range(dynamic, dynamic + 16 * 40, 16)}
+    value = lambda tag: struct.unpack_from("<Q", out, entries[tag])[0]
+    names, size = value(5), value(10)  # DT_STRTAB and DT_STRSZ; its segment begins at offset 0
+    out += out[names:names + size]
+    out[names:names + size] = b"\xff" * size
+    struct.pack_into("<Q", out, entries[5], last[4] + len(out) - size - last[3])
+    struct.pack_into("<QQ", out, last[0] + 32, len(out) - last[3], len(out) - last[3])
+    return bytes(out)
+
+
+def test_number_of_symbols():
+    """Without section headers it follows from the hash table or, when nothing is exported, from the relocations."""
+    hidden = USER.replace("void user", '__attribute__((visibility("hidden"))) void user')
+    for source, exported in ((USER, ["_Z4userRN2at6TensorERKS0_"]), (hidden, [])):
+        for style in ("gnu", "sysv", "both"):
+            data = compiled(source, f"-Wl,--hash-style={style}", "-Wl,--build-id=0x0123456789abcdef")
+            with Tree({"a.so": moved_names(data)}) as tree:
+                equal(rows(tree), f"a.so\t{ROW}")
+                file = facts(tree)["files"][0]
+                equal(([s["name"] for s in file["undefined"]], [s["name"] for s in file["exported"]], file["buildId"]), ([ROUTER], exported, "0123456789abcdef"))
 
 
 def test_absurd_counts_and_offsets():
