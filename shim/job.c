@@ -1,10 +1,12 @@
 #include "shim/job.h"
 
 #include <ctype.h>
-#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *variable(const char *name) {
@@ -46,18 +48,17 @@ void job_host(char *text, size_t size) {
       *c = '-';
 }
 
-/* Field 22 of /proc/self/stat; 0 where that cannot be read. The name in field 2 may have blanks and brackets. */
+/* The pid is kept beside the time: the child of a fork is another process. */
 unsigned long long job_started(void) {
-  char text[1024];
-  int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
-  if (file >= 0)
-    close(file);
-  text[length > 0 ? length : 0] = '\0';
-  char *at = strrchr(text, ')');
-  for (int field = 2; at && field < 22; field++)
-    at = strchr(at + 1, ' ');
-  return at ? strtoull(at, NULL, 10) : 0;
+  enum { TIME_BITS = 42 };
+  static _Atomic uint64_t known;
+  uint64_t pid = (uint64_t)getpid(), seen = atomic_load(&known); /* pids have up to 22 bits */
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  uint64_t time = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, made = pid << TIME_BITS | time;
+  while (seen >> TIME_BITS != pid && !atomic_compare_exchange_weak(&known, &seen, made))
+    ;
+  return (seen >> TIME_BITS == pid ? seen : made) & ((UINT64_C(1) << TIME_BITS) - 1);
 }
 
 void job_process_name(char *text, size_t size) {

@@ -19,7 +19,8 @@ bool job_seed(char *text, size_t size);
 /* "host-pid-start". For file names: the host's name has no other characters than letters, digits, '.', '_' and '-'. */
 void job_process_name(char *text, size_t size);
 void job_host(char *text, size_t size);
-/* The clock tick at which the process began, since the machine did: pids come again. 0 where nothing tells. */
+/* Milliseconds since 1970 at which this was first asked in this process, or in this program, since exec keeps the pid.
+ */
 unsigned long long job_started(void);
 
 #endif

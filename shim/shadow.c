@@ -19,7 +19,7 @@
 static struct {
   _Atomic(struct shadow_settings *) settings; /* old ones are kept: a thread may be reading them */
   _Atomic uint64_t calls, matches, mismatches, ignored, over_budget, errors;
-  _Atomic uint64_t first_ns, spent_ns; /* when the first call came, and the time that comparing has taken since */
+  _Atomic uint64_t spent; /* a second in the upper half, and in the lower the microseconds of it that are used up */
   struct forward old;
 } sides[SERVE_COUNT];
 
@@ -49,10 +49,11 @@ struct shadow_counts shadow_get_counts(enum serve_kernel kernel) {
 }
 
 void shadow_clear_counts(void) {
+  shadow_saved_none();
   for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
-    _Atomic uint64_t *const counts[] = {&sides[kernel].calls,    &sides[kernel].matches,     &sides[kernel].mismatches,
-                                        &sides[kernel].ignored,  &sides[kernel].over_budget, &sides[kernel].errors,
-                                        &sides[kernel].first_ns, &sides[kernel].spent_ns};
+    _Atomic uint64_t *const counts[] = {&sides[kernel].calls,   &sides[kernel].matches,     &sides[kernel].mismatches,
+                                        &sides[kernel].ignored, &sides[kernel].over_budget, &sides[kernel].errors,
+                                        &sides[kernel].spent};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
       atomic_store(counts[i], 0);
   }
@@ -64,12 +65,26 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Whether comparing has had its share of the time since the first call. The very first comparison is always within. */
+uint64_t (*shadow_now)(void) = now_ns; /* tests have a clock of their own */
+
+/* Adds to the time that comparing has taken in this second, and returns what it was before. What a comparison took over
+ * the budget counts in the seconds after it, what was left over does not. */
+static uint64_t spend(enum serve_kernel kernel, uint32_t budget, uint64_t now, uint64_t took) {
+  uint64_t second = now / 1000000000 & UINT32_MAX, before = atomic_load(&sides[kernel].spent), used, after;
+  do {
+    uint64_t passed = (second - (before >> 32)) & UINT32_MAX, had = passed * budget * 1000;
+    used = before & UINT32_MAX;
+    if (passed > UINT32_MAX / 2) /* another thread is in the next second already */
+      second = before >> 32;
+    else
+      used = used > had ? used - had : 0;
+    after = used + took / 1000 < UINT32_MAX ? used + took / 1000 : UINT32_MAX;
+  } while (!atomic_compare_exchange_weak(&sides[kernel].spent, &before, second << 32 | after));
+  return used;
+}
+
 static bool is_over_budget(enum serve_kernel kernel, uint32_t budget, uint64_t now) {
-  uint64_t none = 0;
-  atomic_compare_exchange_strong(&sides[kernel].first_ns, &none, now);
-  uint64_t spent = atomic_load(&sides[kernel].spent_ns), since = now - atomic_load(&sides[kernel].first_ns);
-  return budget > 0 && spent > 0 && (double)spent * 1000 > (double)since * budget;
+  return budget > 0 && spend(kernel, budget, now, 0) >= (uint64_t)budget * 1000;
 }
 
 /* --- the comparison ----------------------------------------------------------------------------------------------- */
@@ -224,7 +239,7 @@ void shadow_after(const struct torch_abi *torch, enum serve_kernel kernel, const
   uint64_t call = atomic_fetch_add_explicit(&sides[kernel].calls, 1, memory_order_relaxed);
   if (call >= settings->first && (settings->every == 0 || call % settings->every != 0))
     return;
-  uint64_t start = now_ns();
+  uint64_t start = shadow_now();
   if (is_over_budget(kernel, settings->budget, start)) {
     atomic_fetch_add(&sides[kernel].over_budget, 1);
     return;
@@ -234,5 +249,7 @@ void shadow_after(const struct torch_abi *torch, enum serve_kernel kernel, const
                                       [IGNORED] = &sides[kernel].ignored,
                                       [FAILED] = &sides[kernel].errors};
   atomic_fetch_add(counts[compare(torch, kernel, settings, views, tensors, stream)], 1);
-  atomic_fetch_add(&sides[kernel].spent_ns, now_ns() - start);
+  uint64_t end = shadow_now();
+  if (settings->budget > 0)
+    spend(kernel, settings->budget, end, end - start);
 }

@@ -15,7 +15,7 @@
 struct shadow_settings {
   uint32_t first;     /* the first calls of the process are compared, so many ... */
   uint32_t every;     /* ... and each so-many-th one; 0: none besides */
-  uint32_t budget;    /* milliseconds for each second since the first call that comparing may take; 0: no limit */
+  uint32_t budget;    /* milliseconds that comparing may take in each second; 0: no limit */
   double tolerance;   /* of the norm of the difference over the norm of the other side's output; 0: the kernel's own */
   bool returns_other; /* the caller gets the other side's output of a compared call */
 };

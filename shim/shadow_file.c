@@ -64,11 +64,13 @@ static bool write_file(const char *path, enum serve_kernel kernel, const sgl_jit
     snprintf(why, why_size, "%s: %s", part, strerror(errno));
     return false;
   }
+  sigset_t before = quiet_begin();
   bool ok = quiet_write(file, header, header_size);
   for (int i = 0; i < serve_operands(kernel) && ok; i++)
     ok = quiet_write(file, host[i].data, host_bytes(&host[i]));
   ok = ok && quiet_write(file, other, host_bytes(&host[serve_output(kernel)])) && fsync(file) == 0;
   int error = errno;
+  quiet_end(&before);
   ok = close(file) == 0 && ok && rename(part, path) == 0;
   if (!ok) {
     snprintf(why, why_size, "%s: %s", path, strerror(error ? error : errno));
@@ -77,9 +79,15 @@ static bool write_file(const char *path, enum serve_kernel kernel, const sgl_jit
   return ok;
 }
 
+static _Atomic unsigned saved[SERVE_COUNT]; /* by this process */
+
+void shadow_saved_none(void) {
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+    atomic_store(&saved[kernel], 0);
+}
+
 void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const void *other, const char *other_name,
                  double error, double tolerance) {
-  static _Atomic unsigned saved[SERVE_COUNT];
   unsigned number = atomic_fetch_add(&saved[kernel], 1);
   if (number >= SHADOW_FILES) {
     atomic_fetch_sub(&saved[kernel], 1);

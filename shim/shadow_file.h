@@ -25,6 +25,9 @@ enum { SHADOW_FILES = 3, SHADOW_LIMIT = 256 << 20 };
 void shadow_save(enum serve_kernel kernel, const sgl_jit_tensor host[], const void *other, const char *other_name,
                  double error, double tolerance);
 
+/* In the child of a fork, whose process begins now. */
+void shadow_saved_none(void);
+
 /* A file that was read, its tensors in host memory. */
 struct shadow_record {
   enum serve_kernel kernel;

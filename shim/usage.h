@@ -95,7 +95,8 @@ uint64_t usage_total(void);
 /* Called by usage_begin the first time in a process, and after a fork, in the child. */
 void usage_write_begin(void);
 void usage_write_forked(void);
-/* Called at each new call site, in the thread that calls: who the process is may be known by now. */
+/* Called when the library is first used, and at each new call site, in the thread that calls: who the process is may be
+ * known by now. */
 void usage_write_look(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* The statistics as files: JSON lines, and Prometheus' text format for the textfile collector of its node exporter.
  *
- * They are written when the process ends, when a program asks for it, and every half minute by a thread of their own if
- * something has changed: servers stop their workers by SIGKILL, and workers of Python's multiprocessing end by _exit.
+ * They are written when the process ends, when a program asks for it, and by a thread of their own if something
+ * has changed, soon after the first use and then every half minute: servers stop their workers by SIGKILL, and workers
+ * of Python's multiprocessing end by _exit.
  */
 #include "shim/usage.h"
 
@@ -32,9 +33,10 @@
 struct who {
   char host[65], job[256], rank[32];
   unsigned long long start; /* of the process; filled in when a file is written */
+  const struct who *before; /* these stay: a thread may be reading them */
 };
 static const struct who nobody;
-static _Atomic(const struct who *) whose = &nobody; /* earlier ones stay: a thread may be reading */
+static _Atomic(const struct who *) whose = &nobody;
 
 void usage_write_look(void) {
   struct who now;
@@ -49,6 +51,7 @@ void usage_write_look(void) {
   struct who *made = malloc(sizeof *made);
   if (made) {
     *made = now;
+    made->before = before;
     atomic_store_explicit(&whose, made, memory_order_release);
   }
 }
@@ -335,8 +338,9 @@ static bool write_into(const char *path) {
 
 /* The environment's folder, read at the first use of the library; NULL: none. */
 static _Atomic(char *) folder_of_environment;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the three below and the files */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below and the files */
 static uint64_t written_total;
+static const struct who *written_whose;
 static bool written, told;
 unsigned usage_interval_ms = 30000;
 
@@ -361,10 +365,12 @@ static void write_if_changed(void) {
     return;
   pthread_mutex_lock(&lock);
   uint64_t total = usage_total() + shadow_total();
-  if (!written || total != written_total) {
+  const struct who *who = atomic_load_explicit(&whose, memory_order_acquire);
+  if (!written || total != written_total || who != written_whose) {
     if (write_quietly(path)) {
       written = true;
       written_total = total;
+      written_whose = who;
     } else if (!told) {
       told = true;
       char why[128], line[4400];
@@ -376,9 +382,11 @@ static void write_if_changed(void) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Soon at first: a pool of workers is ended by a signal when its work is done. */
 static void *write_now_and_then(void *unused) {
-  for (;;) {
-    struct timespec interval = {usage_interval_ms / 1000, (long)(usage_interval_ms % 1000) * 1000000};
+  for (unsigned ms = 125;; ms *= 2) {
+    ms = ms < usage_interval_ms ? ms : usage_interval_ms;
+    struct timespec interval = {ms / 1000, (long)(ms % 1000) * 1000000};
     nanosleep(&interval, NULL);
     write_if_changed();
   }
@@ -401,6 +409,7 @@ void usage_write_begin(void) {
   char *path = value && value[0] ? strdup(value) : NULL;
   if (!path)
     return;
+  usage_write_look();
   char *none = NULL;
   if (!atomic_compare_exchange_strong(&folder_of_environment, &none, path))
     free(path); /* the parent's, before a fork */

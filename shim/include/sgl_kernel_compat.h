@@ -189,12 +189,12 @@ SGL_COMPAT_API void sgl_compat_set_warning_hook(sgl_compat_warning_hook hook, vo
 /* Every use of a deleted name is counted: by name, face (C++ function, operator, access of the Python attribute), stage
  * and call site, warned about or not. Also counted are the kernels that ran, which `sgl-jit warm --stats` compiles
  * ahead. Replays of a captured graph do not come here and are not seen. With the environment variable
- * SGL_KERNEL_COMPAT_STATS=DIR they are written, if this library was used at all, at the end of the process and every
- * half minute when something has changed, into two files: DIR/HOST-PID-START.jsonl, which `sgl-compat report` reads,
- * and DIR/HOST-PID-START.prom in Prometheus' text format. DIR is made if only it is missing. Both files are put in
- * place whole, or not at all, which is then told once on stderr. A child of fork counts from zero and writes its own.
- * What was counted in the half minute before SIGKILL, _exit or a crash is lost. Set-user-ID programs write nothing by
- * themselves. */
+ * SGL_KERNEL_COMPAT_STATS=DIR they are written, if this library was used at all, at the end of the process and, when
+ * something has changed, soon after the first use and then every half minute, into two files: DIR/HOST-PID-START.jsonl,
+ * which `sgl-compat report` reads, and DIR/HOST-PID-START.prom in Prometheus' text format. DIR is made if only it is
+ * missing. Both files are put in place whole, or not at all, which is then told once on stderr. A child of fork counts
+ * from zero and writes its own. What was counted in the half minute before SIGKILL, _exit, exec or a crash is lost.
+ * Set-user-ID programs write nothing by themselves. */
 
 /* Write them now, into a folder, or with NULL into that of the environment, if this library was used. Not to be called
  * from a signal handler. */

@@ -86,6 +86,48 @@ def test_workers():
     assert header["rank"] == "3" and [(use["symbol"], use["calls"]) for use in uses] == [("dsv3_router_gemm", {"warn": 1})], uses
 
 
+WORKER = """
+import multiprocessing, os, sys
+sys.path[:0] = sys.argv[1].split(os.pathsep)
+import torch
+BEFORE
+def work(how):
+    if how == "python":
+        import sgl_kernel
+        sgl_kernel.dsv3_router_gemm
+    elif how == "operator":
+        a, w = torch.ones(1, 256, dtype=torch.bfloat16), torch.ones(16, 256, dtype=torch.bfloat16)
+        import sgl_kernel
+        torch.ops.sgl_kernel.dsv3_router_gemm(torch.zeros(1, 16), a, w)
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context(sys.argv[2]).Process(target=work, args=(sys.argv[3],))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    sys.exit(worker.pid % 256)
+"""
+
+
+def test_workers_that_are_the_first_to_use_a_name():
+    """In the parent nothing was used, or this package was not even there."""
+    with tempfile.TemporaryDirectory() as folder:
+        for before, start, how in (("import sgl_kernel", "fork", "python"), ("import sgl_kernel", "fork", "operator"), ("import sgl_kernel_compat", "fork", "operator"),
+                                   ("", "fork", "python"), ("", "forkserver", "python"), ("import sgl_kernel", "fork", "nothing")):
+            stats, program = tempfile.mkdtemp(dir=folder), f"{folder}/program.py"
+            with open(program, "w") as file:
+                file.write(WORKER.replace("BEFORE", before))
+            environment = dict(os.environ, SGL_KERNEL_COMPAT_STATS=stats, **({} if before else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}))
+            if not before:
+                code = open(program).read().replace("import sgl_kernel\n", "import sgl_kernel_compat, sgl_kernel\n")
+                with open(program, "w") as file:
+                    file.write(code)
+            done = subprocess.run([sys.executable, program, os.pathsep.join(sys.argv[2:]), start, how], env=environment, capture_output=True, text=True)
+            files = [list(map(json.loads, open(file))) for file in glob.glob(f"{stats}/*.jsonl")]
+            used = [header["pid"] % 256 for header, *uses in files if any(use.get("calls") == {"warn": 1} for use in uses)]
+            assert used == ([] if how == "nothing" else [done.returncode]), (before, start, how, done, files)
+
+
 def test_at_the_end():
     """A program of its own, which is unused, then one that cannot write."""
     run = lambda code, **variables: subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.argv[2:]}; {code}"], env=dict(os.environ, **variables), capture_output=True, text=True)

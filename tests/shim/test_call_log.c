@@ -15,8 +15,9 @@ static char folder[64];
 static struct world_operands operands;
 
 static void begin(void) {
-  strcpy(folder, "/tmp/sgl-calls-XXXXXX");
-  EXPECT(mkdtemp(folder) != NULL);
+  const char *given = getenv("SGL_TEST_FOLDER"); /* of the program before */
+  strcpy(folder, given ? given : "/tmp/sgl-calls-XXXXXX");
+  EXPECT(given || mkdtemp(folder) != NULL);
   setenv("SGL_KERNEL_COMPAT_LOG", "calls", 1);
   setenv("SGL_KERNEL_COMPAT_LOG_DIR", folder, 1);
   setenv("SGL_KERNEL_COMPAT_STATS", "/nowhere/at/all", 1); /* the other one goes first */
@@ -138,6 +139,40 @@ static void threads_and_forks(void) {
   world_child(parent_and_child);
 }
 
+/* Run by the test below in a program of its own; by itself it does nothing. */
+static void one_call(void) {
+  if (getenv("SGL_TEST_FOLDER")) {
+    begin();
+    call(NULL);
+  }
+  CU_ASSERT_EQUAL(world_failures, 0);
+}
+
+/* exec keeps the pid and the start of the process. */
+static void another_program(void) {
+  begin();
+  pid_t child = fork();
+  if (child == 0) {
+    call(NULL);
+    setenv("SGL_TEST_FOLDER", folder, 1);
+    freopen("/dev/null", "w", stdout);
+    execl("/proc/self/exe", "test_call_log", "one_call", (char *)NULL);
+    _exit(1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT(status == 0);
+  for (int program = 0; program < 2; program++) {
+    json_t *all = lines("", child);
+    EXPECT(json_array_size(all) == 1);
+    json_decref(all);
+  }
+  EXPECT(rmdir(folder) == 0);
+}
+static void exec_keeps(void) {
+  world_child(another_program);
+}
+
 static void call_three_times(void *unused) {
   for (int i = 0; i < 3; i++)
     call(unused);
@@ -183,5 +218,6 @@ static void faults(void) {
 }
 
 static const struct unit_test tests[] = {
-    {"contents", contents}, {"bounded", bounded}, {"threads_and_forks", threads_and_forks}, {"faults", faults}};
+    {"contents", contents}, {"bounded", bounded},       {"threads_and_forks", threads_and_forks},
+    {"one_call", one_call}, {"exec_keeps", exec_keeps}, {"faults", faults}};
 UNIT_MAIN("shim.call_log", tests)

@@ -96,14 +96,71 @@ static void forks(void) {
   world_child(count_files);
 }
 
+/* exec keeps the pid and the start of the process, but what was counted before is told before. */
+static void becomes_another(void) {
+  count_once(SERVE_DSV3_ROUTER_GEMM);
+  EXPECT(sgl_compat_usage_write(NULL, NULL, 0) == SGL_COMPAT_OK);
+  EXPECT(freopen("/dev/null", "w", stdout) != NULL);
+  execl("/proc/self/exe", "test_usage_files", "one_use", (char *)NULL);
+  world_failures++;
+}
+static void two_programs(void) {
+  char path[400];
+  make_folder();
+  setenv("SGL_KERNEL_COMPAT_STATS", folder, 1);
+  exits(becomes_another);
+  EXPECT(files(".jsonl", path, sizeof path) == 2 && files("", path, sizeof path) == 4);
+  remove_folder();
+}
+static void exec_keeps(void) {
+  world_child(two_programs);
+}
+
+static json_t *header_of(const char *path) {
+  char *text = text_of(path);
+  strtok(text, "\n");
+  return json_loads(text, 0, NULL);
+}
+
+/* Who the process is, is known before the first use, also to the thread; and at the end again. */
+static void is_told_late(void) {
+  usage_interval_ms = 10;
+  usage_begin();
+  char path[400] = "";
+  for (int i = 0; i < 1000 && files(".prom", path, sizeof path) < 1; i++)
+    usleep(10000);
+  files(".jsonl", path, sizeof path);
+  json_t *header = header_of(path);
+  EXPECT(json_string_length(json_object_get(header, "host")) > 0);
+  EXPECT_STRINGS(json_string_value(json_object_get(header, "job")), "SGL_KERNEL_COMPAT_JOB=nightly");
+  EXPECT_STRINGS(json_string_value(json_object_get(header, "rank")), "");
+  json_decref(header);
+  setenv("RANK", "7", 1);
+}
+static void idle(void) {
+  char path[400];
+  make_folder();
+  setenv("SGL_KERNEL_COMPAT_STATS", folder, 1);
+  setenv("SGL_KERNEL_COMPAT_JOB", "nightly", 1);
+  unsetenv("RANK");
+  exits(is_told_late);
+  EXPECT(files(".jsonl", path, sizeof path) == 1);
+  json_t *header = header_of(path);
+  EXPECT_STRINGS(json_string_value(json_object_get(header, "rank")), "7");
+  json_decref(header);
+  remove_folder();
+}
+static void who(void) {
+  world_child(idle);
+}
+
 /* A process that is ended by SIGKILL has written what it had counted before the last interval. */
 static void killed_later(void) {
   make_folder();
   setenv("SGL_KERNEL_COMPAT_STATS", folder, 1);
   pid_t child = fork();
   if (child == 0) {
-    usage_interval_ms = 10;
-    count_once(SERVE_BMM_FP8);
+    count_once(SERVE_BMM_FP8); /* soon after it, half a minute is too long */
     for (;;)
       pause();
   }
@@ -319,7 +376,9 @@ static void disks(void) {
   rmdir(folder);
 }
 
-static const struct unit_test tests[] = {
-    {"forks", forks},   {"thread_writes", thread_writes}, {"folders", folders}, {"one_use", one_use},
-    {"limits", limits}, {"set_user_id", set_user_id},     {"disks", disks}};
+static const struct unit_test tests[] = {{"forks", forks},     {"thread_writes", thread_writes},
+                                         {"folders", folders}, {"exec_keeps", exec_keeps},
+                                         {"who", who},         {"one_use", one_use},
+                                         {"limits", limits},   {"set_user_id", set_user_id},
+                                         {"disks", disks}};
 UNIT_MAIN("shim.usage_files", tests)

@@ -21,14 +21,28 @@ def _has_sources():
     return bool(os.environ.get("SGL_KERNEL_COMPAT_POLICY") or os.environ.get("SGL_KERNEL_COMPAT_POLICY_FILE")) or any(map(os.path.lexists, files))
 
 
+def _path(name):
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sgl_kernel_jit", "lib")
+    return os.path.join(folder, f"libsgl_kernel_{name}.so.0")
+
+
+def is_loaded():
+    """Has anybody loaded the C library?"""
+    import ctypes
+
+    try:
+        return bool(ctypes.CDLL(_path("compat"), mode=os.RTLD_NOW | os.RTLD_NOLOAD))
+    except OSError:
+        return False
+
+
 @functools.lru_cache(None)
 def library():
     """The C library; raises OSError. Not by sgl_kernel_jit, whose import brings in torch. To load it twice is to load it once."""
     import ctypes
 
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sgl_kernel_jit", "lib")
-    ctypes.CDLL(os.path.join(folder, "libsgl_kernel_jit.so.0"), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    library = ctypes.CDLL(os.path.join(folder, "libsgl_kernel_compat.so.0"), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    ctypes.CDLL(_path("jit"), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    library = ctypes.CDLL(_path("compat"), mode=os.RTLD_NOW | os.RTLD_LOCAL)
 
     class Answer(ctypes.Structure):  # sgl_compat_policy
         _fields_ = [("stage", ctypes.c_int), ("is_set", ctypes.c_int), ("serve", ctypes.c_int), ("origin", ctypes.c_char * 512)]

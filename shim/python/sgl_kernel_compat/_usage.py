@@ -21,8 +21,6 @@ def _functions():
     count, again = library.sgl_compat_usage_python, library.sgl_compat_usage_again
     count.restype, again.restype, again.argtypes = ctypes.c_void_p, None, (ctypes.c_void_p,)
     count.argtypes = (ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
-    if is_on():
-        _write_in_workers()
     return count, again, library.sgl_compat_usage_uncounted
 
 
@@ -47,14 +45,30 @@ def _tell(symbol, kind, is_counted):
         functions[2](symbol.encode(), kind, not is_counted)
 
 
+_worker_end = None  # of this process
+
+
 def _write_in_workers():
-    """A worker that multiprocessing has forked ends by os._exit, after its own list of what is to be done."""
-    from multiprocessing import util
+    """A worker that multiprocessing has forked ends by os._exit, after its own list of what is to be done: it may be the first
+    process to use a name, or to import this package. The list is emptied when the worker starts to work."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
 
     def at_end(module):
-        util.Finalize(None, write_quietly, exitpriority=-1000)
+        global _worker_end
+        if _worker_end is not None:
+            _worker_end.cancel()
+        _worker_end = util.Finalize(None, _end_worker, exitpriority=-1000)
 
     util.register_after_fork(sys.modules[__name__], at_end)
+    if sys.modules["multiprocessing.process"].parent_process() is not None:
+        at_end(None)
+
+
+def _end_worker():
+    if is_on() and _policy.is_loaded():
+        write_quietly()
 
 
 def _bytes(text):
@@ -127,3 +141,7 @@ def write_quietly():
     except OSError as e:
         if sys.stderr is not None:
             sys.stderr.write(f"sgl-kernel-compat: {e}\n")
+
+
+os.register_at_fork(after_in_child=_write_in_workers)
+_write_in_workers()
