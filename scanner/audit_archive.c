@@ -35,6 +35,7 @@ struct source {
   struct member *member;
   struct unpack *packed; /* NULL: it is not packed */
   int64_t expected;      /* offset of the member's next block */
+  int64_t given;         /* bytes that pull() has returned */
   bool failed;           /* the reader was told that the member is damaged */
   const char *why;
 };
@@ -69,6 +70,7 @@ static la_ssize_t pull(struct archive *archive, void *user, const void **bytes) 
   ssize_t got = source->packed ? unpack_next(source->packed, bytes) : next_bytes(source, bytes);
   if (got < 0)
     archive_set_error(archive, EIO, "%s", source_error(source));
+  source->given += got > 0 ? got : 0;
   return got;
 }
 
@@ -322,6 +324,15 @@ static int open_reader(struct source *source, struct archive *archive) {
   return archive_read_open(archive, source, NULL, pull, NULL);
 }
 
+/* libarchive takes the half of a header at the end of a static archive for the end; a byte is padding. */
+static bool is_cut(const struct source *source, struct archive *archive) {
+  struct stat status;
+  int64_t size = source->given;
+  if (source->fd >= 0 && !source->packed)
+    size = fstat(source->fd, &status) == 0 ? status.st_size : 0;
+  return is_static(archive) && size - archive_filter_bytes(archive, 0) > 1;
+}
+
 static void read_archive(struct source *source, const struct nesting *outer, const char *prefix, const char *unit,
                          const char *label) {
   struct unpacking *run = source->run;
@@ -350,6 +361,8 @@ static void read_archive(struct source *source, const struct nesting *outer, con
   }
   if (status != ARCHIVE_EOF && status < ARCHIVE_WARN && !run->stopped)
     member_damaged(run, label, level.archive);
+  else if (status == ARCHIVE_EOF && is_cut(source, level.archive))
+    member_fault(run, label, "%s", "truncated in the header of a member");
   else if (source->packed)
     drain(source, label);
   archive_read_free(level.archive);

@@ -113,6 +113,15 @@ bool audit_is_torch(const char *name) {
   return starts(at, "2at") || starts(at, "3c10") || starts(at, "5torch");
 }
 
+bool audit_is_torch_else(const char *name) {
+  if (!starts(name, "_Z"))
+    return false;
+  const char *at = special(name + 2);
+  if (*at == 'N')
+    return starts(at + 1 + strspn(at + 1, "rVKRO"), "6caffe2");
+  return isdigit((unsigned char)*at) && starts(at + strspn(at, "0123456789"), "THP");
+}
+
 bool audit_is_torch_c(const char *name) {
   return starts(name, "aoti_torch_") || starts(name, "torch_library_") || starts(name, "torch_call_dispatcher") ||
          starts(name, "torch_exception_");

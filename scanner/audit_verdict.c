@@ -321,7 +321,7 @@ static void judge_symbols(struct audit_run *run, size_t index, const struct torc
     bool of_torch = audit_is_torch(symbol->name);
     if (of_torch)
       add(run, index, MARK_TORCH, AUDIT_NOTE, NULL, symbol->name, true, "a symbol of torch");
-    if (of_torch || audit_is_torch_c(symbol->name)) {
+    if (of_torch || audit_is_torch_else(symbol->name) || audit_is_torch_c(symbol->name)) {
       if (linked && !symbol->weak && torch->present && !audit_exported(run, index, hash))
         judge_torch(run, index, symbol, torch);
       continue;

@@ -80,7 +80,7 @@ int command_explain(int argc, char **argv) {
     usage_error("explain needs an error message or a name; see sgl-migrate explain --help");
   struct catalog *loaded;
   const struct catalog *catalog = command_catalog(catalog_path, &loaded);
-  char *text = join(argc - optind, argv + optind);
+  char *joined = join(argc - optind, argv + optind), *text = explain_plain(joined);
   struct explanation explanation;
   explain(catalog, text, &explanation);
   for (size_t i = 0; i < explanation.faults_count; i++) {
@@ -102,6 +102,7 @@ int command_explain(int argc, char **argv) {
     suggest(catalog, explanation.unknown);
   explain_free(&explanation);
   free(text);
+  free(joined);
   catalog_free(loaded);
   return command_finish(status);
 }

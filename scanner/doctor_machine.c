@@ -139,12 +139,16 @@ static void existing(char *path) {
 }
 
 static const char *owner_name(uid_t user, char *buffer, size_t size) {
-  struct passwd entry, *found = NULL;
-  char text[1024];
-  if (getpwuid_r(user, &entry, text, sizeof text, &found) == 0 && found)
+  FILE *users = fopen("/etc/passwd", "re"); /* getpwuid() would also ask services, some of them on the network */
+  struct passwd *found = NULL;
+  while (users && (found = fgetpwent(users)) && found->pw_uid != user)
+    ;
+  if (found)
     snprintf(buffer, size, "%s", found->pw_name);
   else
     snprintf(buffer, size, "user %u", (unsigned)user);
+  if (users)
+    fclose(users);
   return buffer;
 }
 

@@ -301,6 +301,53 @@ static void read_names(const struct catalog *catalog, const char *text, struct e
   }
 }
 
+/* The length of a terminal's control sequence, as it is or spelt as programs that show logs spell it; 0: none. Colours
+ * are "ESC [ 31 m", links "ESC ] ... BEL". */
+static size_t escape_length(const char *at) {
+  static const char *const spellings[] = {"\x1b", "^[", "\\x1b", "\\033", "\\u001b"};
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof spellings / sizeof *spellings && !length; i++)
+    if (strncmp(at, spellings[i], strlen(spellings[i])) == 0)
+      length = strlen(spellings[i]);
+  if (length == 0)
+    return 0;
+  if (at[length] == '[') {
+    size_t end = length + 1 + strspn(at + length + 1, "0123456789:;<=>?");
+    return at[end] >= '@' && at[end] <= '~' ? end + 1 : *at == '\x1b' ? end : 0;
+  }
+  if (at[length] == ']') {
+    size_t end = length + strcspn(at + length, "\a\x1b\n");
+    return at[end] == '\a' ? end + 1 : at[end] == '\x1b' && at[end + 1] == '\\' ? end + 2 : end;
+  }
+  return *at == '\x1b' ? 1 : 0;
+}
+
+/* The length of what stands between words: spaces, ends of lines, also as JSON spells them; 0: none. */
+static size_t space_length(const char *at) {
+  if (strncmp(at, "\xc2\xa0", 2) == 0) /* no-break space */
+    return 2;
+  if (*at == '\\' && at[1] && strchr("nrt", at[1]))
+    return 2;
+  return *at && strchr(" \t\r\n", *at) ? 1 : 0;
+}
+
+char *explain_plain(const char *text) {
+  char *plain = scan_alloc(NULL, strlen(text) + 1), *out = plain;
+  for (size_t skip; *text; text += skip) {
+    if ((skip = escape_length(text)) > 0)
+      continue;
+    if ((skip = space_length(text)) > 0) {
+      if (out > plain && out[-1] != ' ')
+        *out++ = ' ';
+      continue;
+    }
+    skip = *text == '\\' && text[1] == '"' ? 2 : 1;
+    *out++ = text[skip - 1];
+  }
+  *out = '\0';
+  return plain;
+}
+
 void explain(const struct catalog *catalog, const char *text, struct explanation *explanation) {
   *explanation = (struct explanation){0};
   explain_faults(catalog, text, explanation);

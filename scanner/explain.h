@@ -39,6 +39,9 @@ struct explanation {
   const char *unknown; /* NULL, or the first word that may have been meant as a name; owned */
 };
 
+/* A pasted text as one line without colours, links and other control sequences: terminals break lines anywhere. Owned
+ * by the caller. */
+char *explain_plain(const char *text);
 void explain(const struct catalog *catalog, const char *text, struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 /* The ids that are spelt most like the word, best first: up to `most`. Returns how many. */

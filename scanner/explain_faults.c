@@ -26,6 +26,8 @@
 #define CAPTURE_CAUSE "Something in the captured code allocates, synchronizes, or loads a kernel for the first time."
 #define CAPTURE_REMEDY                                                                                                 \
   "call each operator once before the capture (sgl-jit warm fills the cache, one call loads the kernel)."
+#define NO_NVCC_CAUSE "A JIT wants nvcc at run time, and the image has no CUDA toolkit."
+#define NO_NVCC_REMEDY "use a devel image, put nvcc into PATH, or use kernels that are compiled by NVRTC or beforehand."
 
 enum where { ALONE, WORD_BEFORE, WORD_AFTER };
 
@@ -150,9 +152,9 @@ static const struct row {
      "The installed torch is a CPU build, often pulled in by another package.", "install torch from its CUDA index.",
      false},
     /* the driver and the GPU */
-    {ALONE, "no kernel image is available", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
-    {ALONE, "NoKernelImageForDevice", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
-    {ALONE, "NO_BINARY_FOR_GPU", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, false},
+    {ALONE, "no kernel image is available", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, true},
+    {ALONE, "NoKernelImageForDevice", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, true},
+    {ALONE, "NO_BINARY_FOR_GPU", "", "no code for this GPU", NO_CODE_CAUSE, NO_CODE_REMEDY, true},
     {ALONE, "unsupported toolchain", "", "an older driver", "The PTX was made by a newer CUDA than the driver knows.",
      "upgrade the driver, or use an NVRTC of the driver's CUDA release or an older one.", false},
     {ALONE, "driver version is insufficient", "", "an older driver",
@@ -162,6 +164,7 @@ static const struct row {
      false},
     {ALONE, "stream is capturing", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
     {ALONE, "StreamCapture", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
+    {ALONE, "error during capture", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
     {ALONE, "STREAM_CAPTURE", "", "work that a CUDA graph cannot hold", CAPTURE_CAUSE, CAPTURE_REMEDY, false},
     {ALONE, "Stale file handle", "", "a cache on a network file system",
      "A file was replaced by another machine while this one had it open, as in a compile cache on NFS that many start "
@@ -171,11 +174,11 @@ static const struct row {
      "Python has imported a folder without __init__.py: what is left of an uninstalled or broken package.",
      "delete the folder and install the package again; sgl-migrate doctor names it.", false},
     /* compilers at run time */
-    {ALONE, "nvcc: not found", "", "no compiler", "A JIT wants nvcc at run time, and the image has no CUDA toolkit.",
-     "use a devel image, put nvcc into PATH, or use kernels that are compiled by NVRTC or beforehand.", false},
-    {ALONE, "nvcc: command not found", "", "no compiler",
-     "A JIT wants nvcc at run time, and the image has no CUDA toolkit.",
-     "use a devel image, put nvcc into PATH, or use kernels that are compiled by NVRTC or beforehand.", false},
+    {ALONE, "nvcc: not found", "", "no compiler", NO_NVCC_CAUSE, NO_NVCC_REMEDY, false},
+    {ALONE, "nvcc: command not found", "", "no compiler", NO_NVCC_CAUSE, NO_NVCC_REMEDY, false},
+    {ALONE, "ould not find nvcc", "", "no compiler", NO_NVCC_CAUSE, NO_NVCC_REMEDY, false},
+    {ALONE, "No such file or directory: 'nvcc'", "", "no compiler", NO_NVCC_CAUSE, NO_NVCC_REMEDY, false},
+    {ALONE, "/bin/nvcc'", "", "no compiler", NO_NVCC_CAUSE, NO_NVCC_REMEDY, false},
     {ALONE, "cannot find -lcuda", "", "a library that the linker does not find",
      "The linker looks for the driver or the runtime in a folder that is not there: pip's CUDA packages have lib, the "
      "toolkit has lib64, and a machine without driver only has lib64/stubs.",
@@ -197,7 +200,7 @@ static bool is_torch(const char *name) {
   for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
     if (strncmp(name, owners[i], strlen(owners[i])) == 0)
       return true;
-  return audit_is_torch(name);
+  return audit_is_torch(name) || audit_is_torch_else(name);
 }
 
 static const char *torch_cause(const char *name) {

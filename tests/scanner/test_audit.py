@@ -94,6 +94,16 @@ def test_static_archive_defines_what_it_needs():
         equal(rows(tree), f"both.a\tdsv3_router_gemm\tprovides\nneed.a\t{ROW}owner.o\tdsv3_router_gemm\tprovides\nthin.a\t-\tnot-analysed\nuser.o\t{ROW}")
 
 
+def test_static_archive_cut_in_a_header():
+    member = lambda name, data: f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
+    whole = b"!<arch>\n" + member("a.o/", compiled(USER, name="x.o")) + member("b.o/", compiled(OWNER, name="x.o"))
+    second = whole.index(b"b.o/")
+    cuts = {f"{at}.a": whole[:at] for at in (10, 67, second + 2, second + 59)}
+    with Tree({**cuts, "x.whl": zipped(cuts), "x.tar": tarred(cuts), "whole.a": whole, "end.a": whole[:second]}) as tree:
+        bad = [row.split("\t")[0] for row in rows(tree).splitlines() if row.endswith("not-analysed")]
+        equal(bad, sorted([*cuts, "x.tar", "x.whl"]))
+
+
 def test_traversal_is_a_label():
     names = ["../../../../tmp/sgl-escape.so", "/tmp/sgl-escape.so", "a/../../b.so", "\x1b[31mred.so"]
     with Tree({"a.zip": zipped({n: user() for n in names})}) as tree:
@@ -616,6 +626,15 @@ def test_who_is_loaded_with_a_file():
     asks_module = compiled(NOBODY + module, *AGAINST_C)
     check({"lib/_M.so": asks_module, "bin/host": main}, unknown("lib/_M.so"))
     check({"lib/_M.so": asks_module, "bin/python3.12": main}, [])
+
+
+def test_torch_is_more_than_its_namespaces():
+    """The module of torch for Python and caffe2 are torch's as well: its release, nobody's function."""
+    names = ["_Z16THPVariable_WrapN2at10TensorBaseE", "_ZN6caffe28TypeMeta2idEv"]
+    source = 'extern "C" void PyInit__C() {}' + "".join(f'extern "C" void {n}(); void f{i}() {{ {n}(); }}' for i, n in enumerate(names))
+    with Tree({"torch/lib/libtorch_cpu.so": compiled(OWNER, "-Wl,-soname,libtorch_cpu.so"), "pkg/_C.so": compiled(source)}) as tree:
+        equal([v for v in verdicts(tree) if "pkg" in v], [f"pkg/_C.so: torch-abi {n}" for n in names])
+        equal("THP" in rows(tree), False)  # the contract's rows are of at::, c10:: and torch:: alone
 
 
 def test_torch_is_loaded_first():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """explain: every form of every name, the usual messages, and what is not known."""
-import ctypes, re, subprocess, tempfile
+import ctypes, json, re, subprocess, tempfile, textwrap
 from pathlib import Path
 from tool import contains, equal, main, run
 
@@ -108,6 +108,11 @@ FAULTS = (
     ("CUDA driver version is insufficient for CUDA runtime version", "driver is older", "upgrade the driver"),
     ("CUDA error: operation not permitted when stream is capturing", "loads a kernel for the first time", "before the capture"),
     ("/bin/sh: 1: nvcc: not found", "wants nvcc", "devel image"),
+    ("RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist", "wants nvcc", "devel image"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'", "wants nvcc", "devel image"),
+    ("CUDA error: operation failed due to a previous error during capture", "loads a kernel for the first time", "before the capture"),
+    ("a.so: undefined symbol: _Z16THPVariable_WrapN2at10TensorBaseE", "built for another torch release", "made for this torch"),
+    ("a.so: undefined symbol: _ZN6caffe28TypeMeta21_typeMetaDataInstanceIdEEPKNS_6detail12TypeMetaDataEv", "built for another torch release", "made for this torch"),
     ("/usr/bin/ld: cannot find -lcudart: No such file or directory", "pip's CUDA packages have lib", "LIBRARY_PATH"),
     ("math_functions.h(627): error: exception specification is incompatible with that of previous function \"rsqrt\" (declared at line 206)", "glibc 2.41", "toolkit"),
     ("nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that libnvrtc-builtins.so.13.0 is installed correctly.", "without libnvrtc-builtins.so.13.0", "one package"),
@@ -132,6 +137,40 @@ def test_faults():
         contains(have[0][0], cause)
         contains(have[0][1], remedy)
         equal("removed" in explained(text), False)
+
+
+def told(text):
+    out = explained(text)
+    return re.findall(r"^  (.*)\n\nwhat to do$|^(\w+): .*\n\n(?:what the|what it was)", out, re.M)
+
+
+# What a message looks like when it was copied from a terminal, a log or a page.
+FORMS = {
+    "colours": lambda text: re.sub(r"('[^']*')", "\x1b[1;35m\\1\x1b[0m", "\x1b[31m" + text.replace(": ", "\x1b[0m: \x1b[38;5;3m", 1) + "\x1b[0m\x1b[K"),
+    "each word": lambda text: re.sub(r"(\S+)", "\x1b[32m\\1\x1b[0m", text),
+    "spelt out": lambda text: re.sub(r"('[^']*')", r"\\x1b[35m\1\\x1b[0m", "^[[31m" + text + "\\u001b[0m"),
+    "link": lambda text: "\x1b]8;;file:///x\x1b\\" + text + "\x1b]8;;\a",
+    "narrow": lambda text: "\n".join(textwrap.wrap(text, 40, break_long_words=False, break_on_hyphens=False)),
+    "Windows": lambda text: text.replace("\n", "\r\n") + "\r\n",
+    "JSON": lambda text: json.dumps({"log": text + "\n"}, ensure_ascii=False),
+    "log": lambda text: "\n".join(f"(EngineCore_DP0 pid=77) [2026-01-01 00:00:00 TP0] {line}" for line in text.splitlines()),
+    "traceback": lambda text: 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in <module>\n    import sgl_kernel\n' + text + "\n\nDuring handling of the above exception, another exception occurred:\n",
+    "long": lambda text: "INFO loaded 1e-5 ok\n" * 500 + text + "\nINFO done\n" * 500,
+}
+
+
+def test_pasted_from_anywhere():
+    for text in [fault[0] for fault in FAULTS] + [f"cannot import name '{NAME}' from 'sgl_kernel'", f"'_OpNamespace' 'sgl_kernel' object has no attribute '{NAME}'", f"undefined symbol: {MANGLED}"]:
+        plain = told(text)
+        for form, change in FORMS.items():
+            equal((form, text, told(change(text))), (form, text, plain))
+
+
+def test_b28_what_the_loader_says_comes_before_the_gpu():
+    text = "CUDA error: no kernel image is available for execution on the device\nImportError: common_ops.abi3.so: undefined symbol: _ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib"
+    have = faults(text)
+    equal(len(have), 1)
+    contains(have[0][0], "belongs to torch")
 
 
 def test_names_of_others():
@@ -168,7 +207,7 @@ def test_the_page_of_the_documentation():
         return re.sub(r"[\\\\`*]", "", text).lower().split()
     titles = {"When and why it went": "what happened", "What to do now": "what to use"}
     for name in (NAME, "bmm_fp8", "cutlass_mla_decode", "mscclpp_init_context"):
-        page = (PAGES / f"{name}.md").read_text()
+        page = (PAGES / f"{name}.md").read_text().split("\n## What changed of it")[0]
         for title, mine in titles.items():
             page = page.replace(title, mine)
         have = explained(name).split("\n----\n")[0]  # without what changed of it
