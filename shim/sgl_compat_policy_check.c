@@ -111,6 +111,8 @@ static void check_directive(struct check *check, size_t index) {
   case POLICY_RAMP:
     if (deny && one->stage <= SGL_COMPAT_STAGE_ERROR)
       fault(check, one, "%s is denied in line %u: the ramp has no effect", name, deny->line);
+    else if (one->stage == SGL_COMPAT_STAGE_SILENT)
+      fault(check, one, "%s: a ramp to silent has no effect, since a ramp only hardens", name);
     else if (stage && one->stage <= stage->stage)
       fault(check, one, "%s is %s by line %u: a ramp to %s has no effect", name, policy_stage_name(stage->stage),
             stage->line, policy_stage_name(one->stage));

@@ -216,7 +216,7 @@ struct tool_text tool_report_shadow(const json_t *shadow) {
   long long mismatches = json_integer_value(json_object_get(shadow, "mismatches"));
   snprintf(text.text, sizeof text.text,
            "%s%lld matched, %lld did not, %lld ignored, %lld over the budget, %lld errors, of %lld calls",
-           matches + mismatches ? "" : "nothing was compared: ", matches, mismatches,
+           matches || mismatches ? "" : "nothing was compared: ", matches, mismatches,
            (long long)json_integer_value(json_object_get(shadow, "ignored")),
            (long long)json_integer_value(json_object_get(shadow, "over_budget")),
            (long long)json_integer_value(json_object_get(shadow, "errors")),
@@ -289,6 +289,9 @@ int tool_report(int argc, char **argv) {
       tool_usage("report: %s needs a value; see sgl-compat report --help", argv[optind - 1]);
     if (c != 'h' && c != 'j')
       tool_usage("report has no option %s; see sgl-compat report --help", argv[optind - 1]);
+    const char *end = c == 'h' ? strrchr(optarg, '.') : NULL;
+    if (end && strcmp(end, ".jsonl") == 0) /* of a pattern the shell makes many words */
+      tool_usage("report: --html %s would be written over statistics; name the page before them", optarg);
     json = json || c == 'j';
     page = c == 'h' ? optarg : page;
   }

@@ -76,6 +76,7 @@ FILES = [
     ("deny *\nbmm_fp8 = warn", ["2: bmm_fp8 is denied in line 1"]),
     ("deny bmm_fp8\nramp bmm_fp8 5% to error", ["2: bmm_fp8 is denied in line 1: the ramp has no effect"]),
     ("bmm_fp8 = error\nramp bmm_fp8 5% to warn", ["2: bmm_fp8 is error by line 1: a ramp to warn has no effect"]),
+    ("ramp bmm_fp8 5% to silent", ["1: bmm_fp8: a ramp to silent has no effect, since a ramp only hardens"]),
     ("bmm_fp8 = error\n\nbmm_fp8 = warn\ndefault=0.4.4;default=0.4.5", ["3: bmm_fp8: line 1 says the same kind of thing already; the later one wins",
                                                                          "4: default: line 4 says the same kind"]),
     ("shadow bmm_fp8 budget=5", ["1: shadow bmm_fp8: neither first nor every says which calls, so none is compared"]),

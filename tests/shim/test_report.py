@@ -211,6 +211,7 @@ def test_faults():
         assert done.stderr.count("no line of statistics") == 5 and done.stderr.endswith("many.jsonl: 95 more faults\n"), done.stderr
         done = report(folder.path / "none.jsonl", status=1)
         assert "none.jsonl: No such file or directory" in done.stderr and "nothing is known of any name" in done.stdout, done
+        assert "would be written over statistics" in report("--html", good, good, status=2).stderr and good.read_text()
         for arguments in ((), ("--html",), ("--loud", good)):
             assert "see sgl-compat report --help" in report(*arguments, status=2).stderr
 
