@@ -70,6 +70,8 @@ struct catalog_limits {
 
 struct catalog_route {
   enum catalog_route_kind kind;
+  const enum catalog_platform *platforms; /* where it leads somewhere; none: nothing is known against any */
+  unsigned platforms_count;
   const char *module; /* Python module that defines the function; "" for CATALOG_ROUTE_NONE */
   const char *name;   /* the function there */
   const char *from;   /* SGLANG: first sglang release with it; LIBRARY: optional; otherwise NULL */
@@ -119,8 +121,10 @@ struct catalog_symbol {
   unsigned benchmarks_count;
   const char *stage;                  /* lifecycle stage of the shim today: silent | warn | error | tombstone */
   const char *stage_end;              /* date on which the shim itself stops serving it, YYYY-MM-DD; optional */
-  const struct catalog_route *routes; /* best first */
+  const struct catalog_route *routes; /* best first; each holds on CUDA */
   unsigned routes_count;
+  const struct catalog_route *elsewhere; /* those of other platforms */
+  unsigned elsewhere_count;
   const char *const *traps; /* what breaks when the name is forwarded blindly */
   unsigned traps_count;
   const char *const *provenance; /* where the facts come from */
@@ -184,6 +188,14 @@ struct catalog_torch_build {
   const char *from, *torch;
 };
 
+/* A distribution that provides the package: for these platforms, in releases from `from` on and before `until`. */
+struct catalog_wheel {
+  const char *distribution;
+  const enum catalog_platform *platforms;
+  unsigned platforms_count;
+  const char *from, *until; /* optional */
+};
+
 struct catalog_library {
   const char *package;              /* Python package that owns the names: "sgl_kernel" */
   const char *op_namespace;         /* "sgl_kernel" */
@@ -198,6 +210,8 @@ struct catalog_library {
   unsigned sglang_pins_count;
   const struct catalog_torch_build *torch_builds; /* oldest first */
   unsigned torch_builds_count;
+  const struct catalog_wheel *wheels;
+  unsigned wheels_count;
 };
 
 struct catalog {
@@ -281,6 +295,10 @@ bool catalog_call_fits(const struct catalog_signature *signature, const struct c
  * clause in `why`. */
 bool catalog_call_same(const struct catalog_signature *before, const struct catalog_signature *after,
                        const struct catalog_call *call, char *why, size_t why_size);
+
+/* The wheel with a release (NULL: with the newest) for a platform; NULL when the catalog knows none. */
+const struct catalog_wheel *catalog_wheel_for(const struct catalog *catalog, enum catalog_platform platform,
+                                              const char *release);
 
 /* This project's own kernel, or NULL. */
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol);

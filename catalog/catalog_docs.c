@@ -142,19 +142,33 @@ static void write_why(FILE *out, const struct catalog_symbol *symbol) {
     fputs("the new function has other parameters", out);
 }
 
+static void write_route(FILE *out, const struct catalog_route *route) {
+  if (route->kind == CATALOG_ROUTE_NONE)
+    fputs("none", out);
+  else if (route->kind == CATALOG_ROUTE_SGLANG)
+    fprintf(out, "sglang %s%s%s: `%s.%s`", route->from, route->until ? " to before " : " on",
+            route->until ? route->until : "", route->module, route->name);
+  else
+    fprintf(out, "`%s.%s`", route->module, route->name);
+  if (catalog_route_takes_old_calls(route))
+    fputs(" (same calls)", out);
+}
+
+static void write_platforms(FILE *out, const struct catalog_route *route, const char *before, const char *after) {
+  for (unsigned i = 0; i < route->platforms_count; i++)
+    fprintf(out, "%s%s%s", i ? ", " : before, catalog_platform_title(route->platforms[i]),
+            i + 1 == route->platforms_count ? after : "");
+}
+
 static void write_routes(FILE *out, const struct catalog_symbol *symbol) {
   for (unsigned i = 0; i < symbol->routes_count; i++) {
-    const struct catalog_route *route = &symbol->routes[i];
     fputs(i ? "<br>" : "", out);
-    if (route->kind == CATALOG_ROUTE_NONE)
-      fputs("none", out);
-    else if (route->kind == CATALOG_ROUTE_SGLANG)
-      fprintf(out, "sglang %s%s%s: `%s.%s`", route->from, route->until ? " to before " : " on",
-              route->until ? route->until : "", route->module, route->name);
-    else
-      fprintf(out, "`%s.%s`", route->module, route->name);
-    if (catalog_route_takes_old_calls(route))
-      fputs(" (same calls)", out);
+    write_route(out, &symbol->routes[i]);
+    write_platforms(out, &symbol->routes[i], ", ", " only");
+  }
+  for (unsigned i = 0; i < symbol->elsewhere_count; i++) {
+    write_platforms(out, &symbol->elsewhere[i], "<br>", ": ");
+    write_route(out, &symbol->elsewhere[i]);
   }
 }
 

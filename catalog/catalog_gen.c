@@ -74,22 +74,63 @@ static void removal_row(FILE *out, const struct catalog_removal *removal) {
   fputs("},\n", out);
 }
 
-static void route_row(FILE *out, unsigned index, unsigned number, const struct catalog_route *route) {
+/* `prefix` and `index` name the arrays of the list that the route is in, `number` those of the route. */
+static void route_row(FILE *out, const char *prefix, unsigned index, unsigned number,
+                      const struct catalog_route *route) {
   static const char *const kinds[] = {"CATALOG_ROUTE_JIT", "CATALOG_ROUTE_SGLANG", "CATALOG_ROUTE_LIBRARY",
                                       "CATALOG_ROUTE_NONE"};
   fprintf(out, "    {.kind = %s, ", kinds[route->kind]);
+  if (route->platforms_count)
+    fprintf(out, ".platforms = %s%u_platforms%u, .platforms_count = %u, ", prefix, index, number,
+            route->platforms_count);
   field(out, "module", route->module);
   field(out, "name", route->name);
   field(out, "from", route->from);
   field(out, "until", route->until);
   fprintf(out, ".python = %s, .cxx = %s, ", route->python ? "true" : "false", route->cxx ? "true" : "false");
   if (route->arguments_count)
-    fprintf(out, ".arguments = s%u_arguments%u, .arguments_count = %u, ", index, number, route->arguments_count);
+    fprintf(out, ".arguments = %s%u_arguments%u, .arguments_count = %u, ", prefix, index, number,
+            route->arguments_count);
   const struct catalog_limits *limits = &route->limits;
   fprintf(out, ".limits = {%u, %u, %u, %u, %u}, ", limits->tokens, limits->k_multiple, limits->n_multiple,
           limits->n_most, limits->sm_least);
   field(out, "note", route->note);
   fputs("},\n", out);
+}
+
+static void platform_array(FILE *out, const char *prefix, unsigned index, const char *name,
+                           const enum catalog_platform *platforms, unsigned count) {
+  if (!count)
+    return;
+  fprintf(out, "static const enum catalog_platform %s%u_%s[] = {", prefix, index, name);
+  for (unsigned i = 0; i < count; i++)
+    fprintf(out, "%s%s", i ? ", " : "", platform_names[platforms[i]]);
+  fputs("};\n", out);
+}
+
+static void route_array(FILE *out, const char *prefix, unsigned index, const char *name,
+                        const struct catalog_route *routes, unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
+    char platforms[40];
+    snprintf(platforms, sizeof platforms, "platforms%u", i);
+    platform_array(out, prefix, index, platforms, routes[i].platforms, routes[i].platforms_count);
+    if (!routes[i].arguments_count)
+      continue;
+    fprintf(out, "static const struct catalog_argument %s%u_arguments%u[] = {\n", prefix, index, i);
+    for (unsigned a = 0; a < routes[i].arguments_count; a++) {
+      fputs("    {", out);
+      field(out, "from", routes[i].arguments[a].from);
+      field(out, "to", routes[i].arguments[a].to);
+      fputs("},\n", out);
+    }
+    fputs("};\n", out);
+  }
+  if (!count)
+    return;
+  fprintf(out, "static const struct catalog_route %s%u_%s[] = {\n", prefix, index, name);
+  for (unsigned i = 0; i < count; i++)
+    route_row(out, prefix, index, i, &routes[i]);
+  fputs("};\n", out);
 }
 
 static void symbol_arrays(FILE *out, unsigned index, const struct catalog_symbol *symbol) {
@@ -113,25 +154,8 @@ static void symbol_arrays(FILE *out, unsigned index, const struct catalog_symbol
   string_array(out, "s", index, "sources", symbol->sources, symbol->sources_count);
   string_array(out, "s", index, "tests", symbol->tests, symbol->tests_count);
   string_array(out, "s", index, "benchmarks", symbol->benchmarks, symbol->benchmarks_count);
-  for (unsigned i = 0; i < symbol->routes_count; i++) {
-    const struct catalog_route *route = &symbol->routes[i];
-    if (!route->arguments_count)
-      continue;
-    fprintf(out, "static const struct catalog_argument s%u_arguments%u[] = {\n", index, i);
-    for (unsigned a = 0; a < route->arguments_count; a++) {
-      fputs("    {", out);
-      field(out, "from", route->arguments[a].from);
-      field(out, "to", route->arguments[a].to);
-      fputs("},\n", out);
-    }
-    fputs("};\n", out);
-  }
-  if (symbol->routes_count) {
-    fprintf(out, "static const struct catalog_route s%u_routes[] = {\n", index);
-    for (unsigned i = 0; i < symbol->routes_count; i++)
-      route_row(out, index, i, &symbol->routes[i]);
-    fputs("};\n", out);
-  }
+  route_array(out, "s", index, "routes", symbol->routes, symbol->routes_count);
+  route_array(out, "e", index, "elsewhere", symbol->elsewhere, symbol->elsewhere_count);
   string_array(out, "s", index, "traps", symbol->traps, symbol->traps_count);
   string_array(out, "s", index, "provenance", symbol->provenance, symbol->provenance_count);
 }
@@ -164,6 +188,7 @@ static void symbol_row(FILE *out, unsigned index, const struct catalog_symbol *s
   field(out, "stage", symbol->stage);
   field(out, "stage_end", symbol->stage_end);
   array_fields(out, "s", index, "routes", symbol->routes_count);
+  array_fields(out, "e", index, "elsewhere", symbol->elsewhere_count);
   array_fields(out, "s", index, "traps", symbol->traps_count);
   array_fields(out, "s", index, "provenance", symbol->provenance_count);
   fputs("},\n", out);
@@ -171,12 +196,7 @@ static void symbol_row(FILE *out, unsigned index, const struct catalog_symbol *s
 
 static void change_arrays(FILE *out, unsigned index, const struct catalog_change *change) {
   string_array(out, "c", index, "modules", change->modules, change->modules_count);
-  if (change->platforms_count) {
-    fprintf(out, "static const enum catalog_platform c%u_platforms[] = {", index);
-    for (unsigned i = 0; i < change->platforms_count; i++)
-      fprintf(out, "%s%s", i ? ", " : "", platform_names[change->platforms[i]]);
-    fputs("};\n", out);
-  }
+  platform_array(out, "c", index, "platforms", change->platforms, change->platforms_count);
   string_array(out, "c", index, "distributions", change->distributions, change->distributions_count);
   string_array(out, "c", index, "provenance", change->provenance, change->provenance_count);
 }
@@ -238,6 +258,20 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
     }
     fputs("};\n", out);
   }
+  for (unsigned i = 0; i < library->wheels_count; i++)
+    platform_array(out, "wheel", i, "platforms", library->wheels[i].platforms, library->wheels[i].platforms_count);
+  if (library->wheels_count) {
+    fputs("static const struct catalog_wheel library0_wheels[] = {\n", out);
+    for (unsigned i = 0; i < library->wheels_count; i++) {
+      fputs("    {", out);
+      field(out, "distribution", library->wheels[i].distribution);
+      array_fields(out, "wheel", i, "platforms", library->wheels[i].platforms_count);
+      field(out, "from", library->wheels[i].from);
+      field(out, "until", library->wheels[i].until);
+      fputs("},\n", out);
+    }
+    fputs("};\n", out);
+  }
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     fprintf(out, "\n/* %s */\n", catalog->symbols[i].id);
     symbol_arrays(out, i, &catalog->symbols[i]);
@@ -265,6 +299,7 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   array_fields(out, "library", 0, "sglang_releases", library->sglang_releases_count);
   array_fields(out, "library", 0, "sglang_pins", library->sglang_pins_count);
   array_fields(out, "library", 0, "torch_builds", library->torch_builds_count);
+  array_fields(out, "library", 0, "wheels", library->wheels_count);
   fputs("},\n", out);
   if (catalog->symbols_count)
     fprintf(out, "    .symbols = symbols,\n    .symbols_count = %u,\n", catalog->symbols_count);

@@ -318,6 +318,31 @@ static void check_torch_builds(struct lint *lint, yaml_node_t *list) {
   }
 }
 
+static void check_wheels(struct lint *lint, yaml_node_t *list) {
+  const struct catalog_library *library = &lint->catalog->library;
+  for (unsigned i = 0; i < library->wheels_count; i++) {
+    const struct catalog_wheel *wheel = &library->wheels[i];
+    yaml_node_t *place = item_of(lint, list, i);
+    if (index_of(library->distributions, library->distributions_count, wheel->distribution) < 0)
+      fault(lint, place, "wheels: no '%s' in library.distributions", wheel->distribution);
+    if (!wheel->platforms_count)
+      fault(lint, place, "wheels: %s is for no platform", wheel->distribution);
+    if (wheel->from && kernel_release(lint, wheel->from) < 0)
+      fault(lint, place, "wheels: no release '%s' in library.releases", wheel->from);
+    if (wheel->until && kernel_release(lint, wheel->until) < 0)
+      fault(lint, place, "wheels: no release '%s' in library.releases", wheel->until);
+    if (wheel->from && wheel->until && catalog_version_compare(wheel->from, wheel->until) >= 0)
+      fault(lint, place, "wheels: until %s is not after from %s", wheel->until, wheel->from);
+  }
+  for (unsigned i = 0; library->wheels_count && i < library->distributions_count; i++) {
+    bool known = false;
+    for (unsigned k = 0; k < library->wheels_count; k++)
+      known |= strcmp(library->wheels[k].distribution, library->distributions[i]) == 0;
+    if (!known)
+      fault(lint, list, "wheels: nothing says which platforms %s is for", library->distributions[i]);
+  }
+}
+
 static void check_library(struct lint *lint) {
   const struct catalog_library *library = &lint->catalog->library;
   yaml_node_t *place = value_of(lint, yaml_document_get_root_node(&lint->document), "library");
@@ -329,6 +354,7 @@ static void check_library(struct lint *lint) {
   check_release_list(lint, "sglang_releases", library->sglang_releases, library->sglang_releases_count);
   check_sglang_pins(lint, value_of(lint, place, "sglang_pins"));
   check_torch_builds(lint, value_of(lint, place, "torch_builds"));
+  check_wheels(lint, value_of(lint, place, "wheels"));
 }
 
 /* --- one row --------------------------------------------------------------------------------------------------------
@@ -349,7 +375,7 @@ static void check_required(struct lint *lint) {
   need(lint, "stage", symbol->stage);
   if (symbol->status != CATALOG_PLANNED)
     need(lint, "added_in", symbol->added_in);
-  if (!symbol->provenance_count)
+  if (!symbol->provenance_count || !symbol->provenance[0][0])
     fault(lint, lint->row, "provenance is missing");
   if (!symbol->routes_count)
     fault(lint, lint->row, "routes is missing: write a route of kind none with a note if there is no replacement");
@@ -508,9 +534,8 @@ static bool old_parameters(const struct catalog_symbol *symbol, struct names *na
   return symbol->op_schema[0] && !read_schema(symbol->op_schema, symbol->op_name, names);
 }
 
-static void check_arguments(struct lint *lint, unsigned index) {
-  const struct catalog_route *route = &lint->symbol->routes[index];
-  yaml_node_t *place = entry_of(lint, "routes", index), *list = value_of(lint, place, "arguments");
+static void check_arguments(struct lint *lint, const struct catalog_route *route, yaml_node_t *place) {
+  yaml_node_t *list = value_of(lint, place, "arguments");
   struct names names;
   if (!old_parameters(lint->symbol, &names)) {
     if (route->arguments_count)
@@ -536,16 +561,34 @@ static void check_arguments(struct lint *lint, unsigned index) {
     fault(lint, place, "python: true needs every argument to keep its name");
 }
 
-static void check_route(struct lint *lint, unsigned index) {
+static bool is_for(const struct catalog_route *route, enum catalog_platform platform) {
+  for (unsigned i = 0; i < route->platforms_count; i++)
+    if (route->platforms[i] == platform)
+      return true;
+  return !route->platforms_count;
+}
+
+/* routes are what holds on CUDA, elsewhere what holds on other platforms. */
+static void check_platforms(struct lint *lint, const struct catalog_route *route, yaml_node_t *place, bool elsewhere) {
+  if (!elsewhere && !is_for(route, CATALOG_CUDA))
+    fault(lint, place, "platforms: a route that does not hold on cuda belongs to elsewhere");
+  if (elsewhere && is_for(route, CATALOG_CUDA))
+    fault(lint, place, "elsewhere is for routes of other platforms than cuda: say which in platforms");
+  if (elsewhere && (route->kind == CATALOG_ROUTE_JIT || route->python || route->cxx))
+    fault(lint, place, "elsewhere has no kernel of this project, and nothing that may be rewritten");
+}
+
+static void check_route(struct lint *lint, bool elsewhere, unsigned index) {
   const struct catalog_symbol *symbol = lint->symbol;
-  const struct catalog_route *route = &symbol->routes[index];
-  yaml_node_t *place = entry_of(lint, "routes", index);
+  const struct catalog_route *routes = elsewhere ? symbol->elsewhere : symbol->routes, *route = &routes[index];
+  unsigned count = elsewhere ? symbol->elsewhere_count : symbol->routes_count;
+  yaml_node_t *place = entry_of(lint, elsewhere ? "elsewhere" : "routes", index);
   static const struct catalog_limits none;
   if (route->kind == CATALOG_ROUTE_NONE) {
     if (!route->note[0])
       fault(lint, place, "a route of kind none needs a note that says why");
     if (route->module[0] || route->name[0] || route->arguments_count ||
-        memcmp(&route->limits, &none, sizeof none) != 0 || symbol->routes_count > 1)
+        memcmp(&route->limits, &none, sizeof none) != 0 || (!elsewhere && count > 1))
       fault(lint, place, "a route of kind none stands alone and has only a note");
   } else if (!is_dotted_name(route->module) || !is_identifier(route->name)) {
     fault(lint, place, "a route needs a module and a name");
@@ -562,8 +605,11 @@ static void check_route(struct lint *lint, unsigned index) {
     if (from >= 0 && until >= 0 && from >= until)
       fault(lint, value_of(lint, place, "until"), "until: %s is not after from %s", route->until, route->from);
     for (unsigned i = 0; i < index; i++) {
-      const struct catalog_route *other = &symbol->routes[i];
-      if (other->kind != CATALOG_ROUTE_SGLANG || !other->from || !route->from)
+      const struct catalog_route *other = &routes[i];
+      bool together = !elsewhere;
+      for (unsigned p = 0; p < other->platforms_count; p++)
+        together |= is_for(route, other->platforms[p]);
+      if (other->kind != CATALOG_ROUTE_SGLANG || !other->from || !route->from || !together)
         continue;
       if ((!other->until || catalog_version_compare(route->from, other->until) < 0) &&
           (!route->until || catalog_version_compare(other->from, route->until) < 0))
@@ -574,8 +620,9 @@ static void check_route(struct lint *lint, unsigned index) {
   }
   if (route->cxx && (route->kind != CATALOG_ROUTE_JIT || !symbol->cxx.name[0]))
     fault(lint, place, "cxx: true belongs to a route of kind jit in a row with a C++ function");
+  check_platforms(lint, route, place, elsewhere);
   if (route->kind != CATALOG_ROUTE_NONE)
-    check_arguments(lint, index);
+    check_arguments(lint, route, place);
 }
 
 /* The catalog's own row that a route leads to, and the layer that it uses there; NULL when it leads out of the catalog.
@@ -766,7 +813,9 @@ unsigned catalog_lint(const struct catalog *catalog, const char *path, catalog_r
     check_removals(&lint);
     check_stage(&lint);
     for (unsigned r = 0; r < lint.symbol->routes_count; r++)
-      check_route(&lint, r);
+      check_route(&lint, false, r);
+    for (unsigned r = 0; r < lint.symbol->elsewhere_count; r++)
+      check_route(&lint, true, r);
     check_targets(&lint);
     check_unique(&lint, i);
     check_dates(&lint);

@@ -55,6 +55,9 @@ static const cyaml_strval_t truth_words[] = {{"false", false}, {"true", true}};
 
 static const cyaml_schema_value_t string_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, CYAML_UNLIMITED)};
 
+static const cyaml_schema_value_t platform_entry = {
+    CYAML_VALUE_ENUM(CYAML_FLAG_STRICT, enum catalog_platform, platform_words, CYAML_ARRAY_LEN(platform_words))};
+
 static const cyaml_schema_field_t removal_fields[] = {
     WORD(catalog_removal, layer, layer_words, REQUIRED),
     WORD(catalog_removal, platform, platform_words, REQUIRED),
@@ -87,6 +90,7 @@ static const cyaml_schema_field_t limits_fields[] = {
 
 static const cyaml_schema_field_t route_fields[] = {
     WORD(catalog_route, kind, route_words, REQUIRED),
+    LIST(catalog_route, platforms, platform_entry, OPTIONAL),
     TEXT(catalog_route, module, OPTIONAL),
     TEXT(catalog_route, name, OPTIONAL),
     TEXT(catalog_route, from, OPTIONAL),
@@ -137,15 +141,13 @@ static const cyaml_schema_field_t symbol_fields[] = {
     TEXT(catalog_symbol, stage, OPTIONAL),
     TEXT(catalog_symbol, stage_end, OPTIONAL),
     LIST(catalog_symbol, routes, route_entry, OPTIONAL),
+    LIST(catalog_symbol, elsewhere, route_entry, OPTIONAL),
     LIST(catalog_symbol, traps, string_entry, OPTIONAL),
     LIST(catalog_symbol, provenance, string_entry, OPTIONAL),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t symbol_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_symbol, symbol_fields)};
-
-static const cyaml_schema_value_t platform_entry = {
-    CYAML_VALUE_ENUM(CYAML_FLAG_STRICT, enum catalog_platform, platform_words, CYAML_ARRAY_LEN(platform_words))};
 
 static const cyaml_schema_field_t change_fields[] = {
     TEXT(catalog_change, id, REQUIRED),
@@ -191,6 +193,16 @@ static const cyaml_schema_field_t torch_build_fields[] = {
 static const cyaml_schema_value_t torch_build_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_torch_build, torch_build_fields)};
 
+static const cyaml_schema_field_t wheel_fields[] = {
+    TEXT(catalog_wheel, distribution, REQUIRED),
+    LIST(catalog_wheel, platforms, platform_entry, REQUIRED),
+    TEXT(catalog_wheel, from, OPTIONAL),
+    TEXT(catalog_wheel, until, OPTIONAL),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t wheel_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct catalog_wheel, wheel_fields)};
+
 static const cyaml_schema_field_t library_fields[] = {
     TEXT(catalog_library, package, REQUIRED),
     TEXT(catalog_library, op_namespace, OPTIONAL),
@@ -200,6 +212,7 @@ static const cyaml_schema_field_t library_fields[] = {
     LIST(catalog_library, sglang_releases, string_entry, OPTIONAL),
     LIST(catalog_library, sglang_pins, sglang_pin_entry, OPTIONAL),
     LIST(catalog_library, torch_builds, torch_build_entry, OPTIONAL),
+    LIST(catalog_library, wheels, wheel_entry, OPTIONAL),
     CYAML_FIELD_END,
 };
 
@@ -221,6 +234,15 @@ static bool fill(const char **text) {
   return *text != NULL;
 }
 
+static bool fill_routes(const struct catalog_route *routes, unsigned count) {
+  bool ok = true;
+  for (unsigned i = 0; ok && i < count; i++) {
+    struct catalog_route *route = (struct catalog_route *)&routes[i];
+    ok = fill(&route->module) && fill(&route->name) && fill(&route->note);
+  }
+  return ok;
+}
+
 static bool fill_symbol(struct catalog_symbol *symbol) {
   bool ok = fill(&symbol->family) && fill(&symbol->summary) && fill(&symbol->python_signature) &&
             fill(&symbol->op_name) && fill(&symbol->op_schema) && fill(&symbol->cxx.name) && fill(&symbol->cxx.scope) &&
@@ -230,11 +252,8 @@ static bool fill_symbol(struct catalog_symbol *symbol) {
     struct catalog_removal *removal = (struct catalog_removal *)&symbol->removals[i];
     ok = fill(&removal->last_with) && fill(&removal->change) && fill(&removal->date);
   }
-  for (unsigned i = 0; ok && i < symbol->routes_count; i++) {
-    struct catalog_route *route = (struct catalog_route *)&symbol->routes[i];
-    ok = fill(&route->module) && fill(&route->name) && fill(&route->note);
-  }
-  return ok;
+  return ok && fill_routes(symbol->routes, symbol->routes_count) &&
+         fill_routes(symbol->elsewhere, symbol->elsewhere_count);
 }
 
 static bool fill_change(struct catalog_change *change) {

@@ -183,11 +183,14 @@ static void limits(struct page *page, const struct catalog_limits *limits) {
     fprintf(page->out, " It needs compute capability %u.%u.", limits->sm_least / 10, limits->sm_least % 10);
 }
 
-static void route(struct page *page, const struct catalog_route *route) {
+static void route(struct page *page, const struct catalog_route *route, bool elsewhere) {
   point(page);
+  for (unsigned i = 0; elsewhere && i < route->platforms_count; i++)
+    fprintf(page->out, "%s%s%s", i ? ", " : "On ", catalog_platform_title(route->platforms[i]),
+            i + 1 == route->platforms_count ? ": " : "");
   switch (route->kind) {
   case CATALOG_ROUTE_NONE:
-    say(page, "No replacement. Note: %s\n", route->note);
+    say(page, elsewhere ? "no replacement. Note: %s\n" : "No replacement. Note: %s\n", route->note);
     return;
   case CATALOG_ROUTE_SGLANG:
     say(page, "Replacement in sglang %s%s%s: `%s.%s`.", route->from,
@@ -202,6 +205,9 @@ static void route(struct page *page, const struct catalog_route *route) {
     say(page, "Replacement: `%s.%s`, a kernel of this project.", route->module, route->name);
     break;
   }
+  for (unsigned i = 0; !elsewhere && i < route->platforms_count; i++)
+    fprintf(page->out, "%s%s%s", i ? ", " : " On ", catalog_platform_title(route->platforms[i]),
+            i + 1 == route->platforms_count ? " only." : "");
   if (catalog_route_takes_old_calls(route))
     fputs(" Calls stay as they are.", page->out);
   limits(page, &route->limits);
@@ -214,7 +220,9 @@ static void what_to_do(struct page *page, bool compat) {
   const struct catalog_symbol *symbol = page->symbol;
   heading(page, page->markdown ? "What to do now" : "what to use");
   for (unsigned i = 0; i < symbol->routes_count; i++)
-    route(page, &symbol->routes[i]);
+    route(page, &symbol->routes[i], false);
+  for (unsigned i = 0; i < symbol->elsewhere_count; i++)
+    route(page, &symbol->elsewhere[i], true);
   if (!symbol->routes_count) {
     point(page);
     fputs("No replacement is known.\n", page->out);

@@ -202,6 +202,20 @@ const struct catalog_route *catalog_sglang_route(const struct catalog_symbol *sy
   return NULL;
 }
 
+const struct catalog_wheel *catalog_wheel_for(const struct catalog *catalog, enum catalog_platform platform,
+                                              const char *release) {
+  for (unsigned i = 0; i < catalog->library.wheels_count; i++) {
+    const struct catalog_wheel *wheel = &catalog->library.wheels[i];
+    bool in_time = release ? (!wheel->from || catalog_version_compare(release, wheel->from) >= 0) &&
+                                 (!wheel->until || catalog_version_compare(release, wheel->until) < 0)
+                           : !wheel->until;
+    for (unsigned p = 0; in_time && p < wheel->platforms_count; p++)
+      if (wheel->platforms[p] == platform)
+        return wheel;
+  }
+  return NULL;
+}
+
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol) {
   for (unsigned i = 0; i < symbol->routes_count; i++)
     if (symbol->routes[i].kind == CATALOG_ROUTE_JIT)

@@ -38,6 +38,7 @@ class Row:
     mangled: str
     removals: list  # {key: value}
     routes: list
+    elsewhere: list  # those of other platforms than CUDA
 
     def cxx_name(self):
         return re.search(r"(\w+)\(", self.declaration)[1]
@@ -73,16 +74,16 @@ def _route(block, line):
 
 def _row(block, line):
     head, _, rest = block.partition("\n    routes:\n")
-    rest = re.split(r"\n    \w", rest)[0]
-    routes, at = [], line + head.count("\n") + 1
-    for one in rest.split("      - kind: "):
-        if one:
-            routes.append(_route(one, at + 1))
-        at += one.count("\n")
+    routes, at = {"routes": [], "elsewhere": []}, line + head.count("\n") + 1
+    for key, text in zip(("routes", *re.findall(r"\n    (\w+):", rest)), re.split(r"(?=\n    \w)", rest)):
+        for number, one in enumerate(text.split("      - kind: ")):
+            if number and key in routes:
+                routes[key].append(_route(one, at + 1))
+            at += one.count("\n")
     cxx = head.partition("\n    cxx:\n")[2]
     return Row(head.split("\n")[0], _value(head, "status", 4), re.findall(r"\{module: ([\w.]+), name: (\w+)\}", head), _value(head, "python_signature", 4),
                _value(head, "op_name", 4), _value(head, "op_schema", 4), _value(cxx, "declaration", 6), _value(cxx, "scope", 6), _value(cxx, "mangled", 6),
-               [_fields(text) for text in re.findall(r"- (\{layer: [^}]*\})", head)], routes)
+               [_fields(text) for text in re.findall(r"- (\{layer: [^}]*\})", head)], **routes)
 
 
 def rows(path=CATALOG):

@@ -18,6 +18,7 @@ EXPLAINED = {
     ("kimi_k2_moe_fused_gate", "sglang.jit_kernel.moe_fused_gate.moe_fused_gate", THERE): "before 0.5.15 it takes groups of experts, which this gate has not",
     ("kimi_k2_moe_fused_gate", "sglang.jit_kernel.trtllm_lora_temp.kimi_k2_moe_fused_gate.kimi_k2_moe_fused_gate", THERE):
         "from 0.5.15 on moe_fused_gate takes this gate's calls too, and is the one that stays",
+    ("dsv3_router_gemm", "sglang.srt.layers.rocm_linear_utils.aiter_dsv3_router_gemm", THERE): "before 0.5.10 it also takes what its output is allocated from",
 }
 
 
@@ -131,7 +132,7 @@ def route_faults(row, route, package):
 
 def sglang_faults(packages):
     for row in catalog_rows.rows():
-        routes = [route for route in row.routes if route.kind == "sglang"]
+        routes = [route for route in row.routes + row.elsewhere if route.kind == "sglang"]
         for route in routes:
             for release, package in packages.items():
                 if route.is_in(release):
@@ -183,7 +184,7 @@ def main():
     for key in EXPLAINED.keys() - seen:
         print(f"FAIL not there any more: {key}")
     bad = len(faults) + len(EXPLAINED.keys() - seen)
-    routes = sum(route.kind == "sglang" or route.module.startswith("flashinfer") for row in catalog_rows.rows() for route in row.routes)
+    routes = sum(route.kind == "sglang" or route.module.startswith("flashinfer") for row in catalog_rows.rows() for route in row.routes + row.elsewhere)
     print(f"check_routes: {routes} routes in {len(sglang)} releases of sglang and {len(flashinfer)} of FlashInfer, {bad} faults")
     return bad != 0
 

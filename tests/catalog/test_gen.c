@@ -41,8 +41,17 @@ static void same_list(const char *const *have, unsigned have_count, const char *
     same_text(have[i], want[i]);
 }
 
+static void same_platforms(const enum catalog_platform *have, unsigned have_count, const enum catalog_platform *want,
+                           unsigned want_count) {
+  CU_ASSERT_EQUAL_FATAL(have_count, want_count);
+  CU_ASSERT_EQUAL(have == NULL, have_count == 0);
+  for (unsigned i = 0; i < want_count; i++)
+    CU_ASSERT_EQUAL(have[i], want[i]);
+}
+
 static void same_route(const struct catalog_route *have, const struct catalog_route *want) {
   CU_ASSERT_EQUAL(have->kind, want->kind);
+  same_platforms(have->platforms, have->platforms_count, want->platforms, want->platforms_count);
   same_text(have->module, want->module);
   same_text(have->name, want->name);
   same_text(have->from, want->from);
@@ -97,6 +106,9 @@ static void same_symbol(const struct catalog_symbol *have, const struct catalog_
   CU_ASSERT_EQUAL_FATAL(have->routes_count, want->routes_count);
   for (unsigned i = 0; i < want->routes_count; i++)
     same_route(&have->routes[i], &want->routes[i]);
+  CU_ASSERT_EQUAL_FATAL(have->elsewhere_count, want->elsewhere_count);
+  for (unsigned i = 0; i < want->elsewhere_count; i++)
+    same_route(&have->elsewhere[i], &want->elsewhere[i]);
   same_list(have->traps, have->traps_count, want->traps, want->traps_count);
   same_list(have->provenance, have->provenance_count, want->provenance, want->provenance_count);
 }
@@ -116,6 +128,15 @@ static void builtin_is_the_file(void) {
     same_text(have->sglang_pins[i].kernel, want->sglang_pins[i].kernel);
     same_text(have->sglang_pins[i].torch, want->sglang_pins[i].torch);
     same_text(have->sglang_pins[i].flashinfer, want->sglang_pins[i].flashinfer);
+  }
+  CU_ASSERT_EQUAL_FATAL(have->wheels_count, want->wheels_count);
+  CU_ASSERT(want->wheels_count > 3);
+  for (unsigned i = 0; i < want->wheels_count; i++) {
+    same_text(have->wheels[i].distribution, want->wheels[i].distribution);
+    same_platforms(have->wheels[i].platforms, have->wheels[i].platforms_count, want->wheels[i].platforms,
+                   want->wheels[i].platforms_count);
+    same_text(have->wheels[i].from, want->wheels[i].from);
+    same_text(have->wheels[i].until, want->wheels[i].until);
   }
   CU_ASSERT_EQUAL_FATAL(catalog_builtin.symbols_count, catalog->symbols_count);
   CU_ASSERT(catalog->symbols_count > 90);

@@ -59,8 +59,8 @@ def test_the_catalog_is_read_whole():
     lint = subprocess.run([BUILD / "bin" / "sgl-catalog", "lint", catalog_rows.CATALOG], capture_output=True, text=True, timeout=60)
     assert f": {len(ROWS)} rows, " in lint.stdout, lint
     text = catalog_rows.CATALOG.read_text().split("\nchanges:")[0]
-    for pattern, count in ((r"(?m)^      - kind: ", sum(len(row.routes) for row in ROWS)), (r"\{module: \S+, name: ", sum(len(row.places) for row in ROWS)),
-                           (r"\{from: \w+, to: ", sum(len(route.arguments) for row in ROWS for route in row.routes)),
+    for pattern, count in ((r"(?m)^      - kind: ", sum(len(row.routes) + len(row.elsewhere) for row in ROWS)), (r"\{module: \S+, name: ", sum(len(row.places) for row in ROWS)),
+                           (r"\{from: \w+, to: ", sum(len(route.arguments) for row in ROWS for route in row.routes + row.elsewhere)),
                            (r"\{layer: ", sum(len(row.removals) for row in ROWS)), (r"(?m)^      mangled: ", sum(bool(row.mangled) for row in ROWS))):
         assert len(re.findall(pattern, text)) == count, pattern
 

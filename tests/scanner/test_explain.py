@@ -191,6 +191,11 @@ def test_platforms_that_keep_a_name():
     contains(explained("awq_dequantize"), "Python export (XPU): still there.\n")
 
 
+def test_what_to_use_on_other_platforms():
+    contains(explained("dsv3_router_gemm"), "  On ROCm: Replacement in sglang 0.5.10 and newer: sglang.srt.layers.rocm_linear_utils.aiter_dsv3_router_gemm.")
+    contains(explained("bmm_fp8"), "Replacement: flashinfer.bmm_fp8. On CUDA only. Calls stay as they are.")
+
+
 def test_what_an_operator_becomes():
     contains(explained("rotary_position_embedding_cpu"), "  after: torch.ops.sgl_kernel.rotary_embedding_cpu; its arguments may be others, so fix leaves it alone\n")
     contains(explained("gptq_shuffle"), "(Tensor! q_weight, Tensor q_perm, int bit) -> ()\n  after: there is no replacement\n")
@@ -211,7 +216,7 @@ def test_the_page_of_the_documentation():
         for title, mine in titles.items():
             page = page.replace(title, mine)
         have = explained(name).split("\n----\n")[0]  # without what changed of it
-        have, want = words(have[have.index("what it was"):have.rindex("\nsgl-migrate scan")]), words(page[page.index("## What it was"):])
+        have, want = words(have[have.index("what it was"):have.rindex("\nsgl-migrate scan")]), words(page[page.index("## What it was"):].split("\n## What changed of it\n")[0])
         equal(next(((name, a, b) for a, b in zip(have, want) if a != b), len(have)), len(want))
 
 
