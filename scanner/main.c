@@ -2,6 +2,7 @@
 #include "scanner/command.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ int main(int argc, char **argv) {
   /* Trees of whole files come and go; the kernel need not get their memory back in between. */
   mallopt(M_TOP_PAD, 8 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes (ulimit -f) is an error of write() as a full disk is */
   if (argc < 2)
     usage_error("a command is needed; see sgl-migrate --help");
   const char *name = argv[1];

@@ -31,6 +31,8 @@ DATABASES = [[{"directory": "/w", "file": "a.cu", "command": "cd sub && nvcc \"-
              [{"directory": "/w/build", "file": "/w/src/c.cc", "arguments": ["c++", "-UX", "-D", "Y=1", "-isystem", "..", "@flags.rsp", "../src/c.cc"]}]]
 RECORDS = ["sgl_kernel/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\nsgl_kernel-0.4.5.dist-info/RECORD,,\n",
            '"a ""b"",c.py",sha256=x,9\n../../../bin/x,,12\n/etc/passwd,sha256=,-1\n']
+MESSAGES = ["ImportError: cannot import name 'dsv3_router_gemm' from 'sgl_kernel' (unknown location)", "\x1b[31mlibnvrtc.so.12\x1b[0m: cannot open\r\nshared object file",
+            "\x1b]8;;x\x1b\\undefined symbol: _ZN3c104cuda1fEi\\n^[[1m", "No module named 'sgl_kernel.memory'", "'_OpNamespace' 'sgl_kernel' object has no attribute 'bmm_fp8'"]
 POLICIES = ["dsv3_router_gemm = warn # why\n* = error; deny bmm_fp8\ndefault = 0.4.4\n", "extend bmm_fp8 until 2027-02-28 reason #12, soon; ramp * 12.5% to error\n",
             "serve bmm_fp8=reference\r\nshadow dsv3_router_gemm first=3 every=1000 budget=20 tolerance=1e-3 return=other\n", "\ufeffdsv3_router_gem = wran\n"]
 IGNORES = ["# sgl-migrate: ignore\n", "f()  # sgl-migrate: ignore[dsv3_router_gemm, bmm_fp8] until=2027-03-01 reason=later on\n",
@@ -50,17 +52,20 @@ def archives():
         with tarfile.open(fileobj=out, mode="w") as archive:
             for name, data in members.items():
                 one = tarfile.TarInfo(name)
-                one.size = len(data)
-                archive.addfile(one, io.BytesIO(data))
+                link = isinstance(data, str)
+                one.size, one.type, one.linkname = 0 if link else len(data), tarfile.LNKTYPE if link else tarfile.REGTYPE, data if link else ""
+                archive.addfile(one, None if link else io.BytesIO(data))
         return out.getvalue()[:LONGEST - 1]
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("p/_C.so", elf)
     member = f"{'x.o/':<16}{0:<12}{0:<6}{0:<6}{'644':<8}{len(object_file):<10}`\n".encode() + object_file
     image = tar({"manifest.json": b'[{"Layers":["blobs/sha256/1"]}]', "blobs/sha256/1": tar({"a/.wh.x": b"", "a.so": elf})[:3072]})
+    links = tar({"manifest.json": b'[{"Layers":["blobs/1","blobs/2"]}]', "blobs/1": tar({"a.so": elf, "b.so": "a.so", "c.so": "b.so"})[:3584], "blobs/2": tar({".wh.a.so": b"", "./d/../e.so": "b.so"})[:2048]})
     crane = tar({"sha256:" + "c" * 64: b"{}", "1" * 64 + ".tar.gz": gzip.compress(tar({"a.so": elf})[:3072]), "manifest.json": b'[{"Layers":["%s.tar.gz"]}]' % (b"1" * 64)})
     return [b"\0" + packed.getvalue(), b"\0#!/bin/sh\n" + packed.getvalue(), b"\0" + tar({"a.so": elf, "w.whl": packed.getvalue(), "x.pyz": b"#!\n" + packed.getvalue()}),
-            *(b"\0" + pack(tar({"a.so": elf})) for pack in (gzip.compress, bz2.compress, lzma.compress)), b"\0" + gzip.compress(elf) + gzip.compress(elf), b"\0" + image, b"\0" + crane,
+            *(b"\0" + pack(tar({"a.so": elf})) for pack in (gzip.compress, bz2.compress, lzma.compress)), b"\0" + gzip.compress(elf) + gzip.compress(elf), b"\0" + image, b"\0" + crane, b"\0" + links,
+            b"\0" + tar({"a.so": elf, "b.so": "a.so"}),
             b"\1!<arch>\n" + member]
 
 
@@ -88,7 +93,7 @@ def seeds(build):
         "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
                   for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
         "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES],
-        "record": [s.encode() for s in RECORDS], "policy": [s.encode() for s in POLICIES]}
+        "explain": [s.encode() for s in MESSAGES], "record": [s.encode() for s in RECORDS], "policy": [s.encode() for s in POLICIES]}
 
 
 def words(build):

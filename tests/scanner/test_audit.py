@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """sgl-migrate audit: what is read and how, libraries, verdicts, forms; archives, images, processes; files that lie."""
-import bz2, gzip, io, json, lzma, os, pathlib, re, struct, subprocess, sys, tarfile, time, zipfile
+import bz2, gzip, io, json, lzma, os, pathlib, re, resource, struct, subprocess, sys, tarfile, time, zipfile
 from elf_files import HEAD, OWNER, ROUTER, ROW, USER, Elf, compiled, patched, user
 from tool import Tree, contains, equal, main, run
 from suite import Skip
@@ -137,6 +137,13 @@ def test_limits():
             done = one("many.zip", "--limit", wrong)
             equal((done.returncode, done.out), (8, ""))
             contains(done.err, f"sgl-migrate: --limit '{wrong}': ")
+
+
+def test_limit_of_file_sizes():
+    with Tree({"a.zip": zipped({"a.so": user(), "b.so": user() + bytes(200000)})}) as tree:
+        done = tree.run("audit", *ARGS, "--format", "tsv", "a.zip", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000)))
+        equal((done.returncode, done.out), (5, f"a.zip\t-\tnot-analysed\na.zip\t{ROW}"))
+        contains(done.err, "a.zip!b.so: not analysed: the temporary folder: File too large\n")
 
 
 def test_no_temporary_folder():
