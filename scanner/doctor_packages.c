@@ -181,6 +181,17 @@ static void check_owners(struct doctor *doctor, size_t count, const char *owners
              count, doctor->catalog->library.package, owners, best->name, best->wrong ? ", not all of them" : "");
 }
 
+/* What an upgrade to the other name can leave: the folder that says that an older distribution is there, too. */
+static void check_other_names(struct doctor *doctor) {
+  for (size_t i = 0; i < doctor->packages_count; i++) {
+    const struct doctor_package *other = &doctor->packages[i];
+    if (other != doctor->kernel && !other->owns && !other->source && is_kernel_name(doctor, other->name))
+      doctor_say(doctor, DOCTOR_WARNING, "kernel-other-name", scan_format("remove %s", other->info),
+                 "%s %s is registered as well, without a file of the import %s: who asks for its version is told %s",
+                 other->name, other->version, doctor->catalog->library.package, other->version);
+  }
+}
+
 static void check_no_owner(struct doctor *doctor) {
   const char *package = doctor->catalog->library.package;
   for (size_t i = 0; i < doctor->packages_count; i++) {
@@ -340,6 +351,7 @@ void doctor_check_packages(struct doctor *doctor) {
     doctor_say(doctor, DOCTOR_FACT, "kernel", NULL, "%s %s owns the import %s, in %s", doctor->kernel->name,
                doctor->kernel->version, doctor->catalog->library.package, doctor->sites[doctor->kernel->site].path);
     check_import(doctor);
+    check_other_names(doctor);
   } else {
     check_no_owner(doctor);
   }

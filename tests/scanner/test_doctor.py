@@ -239,6 +239,15 @@ def test_b86_two_owners():
         problem(env.facts(), "kernel-owners", "sgl-kernel 0.3.21, sglang-kernel 0.4.4; they overwrite each other's files, and those on the disk are sglang-kernel's")
 
 
+def test_metadata_that_is_left():
+    """importlib.metadata tells a version of it, which sglang asks for."""
+    for record in ("", None):
+        with Environment() as env:
+            env.good()
+            env.dist("sgl-kernel", "0.3.21", record=record)
+            warning(env.facts(), "kernel-other-name", "sgl-kernel 0.3.21 is registered as well", "sgl_kernel-0.3.21.dist-info")
+
+
 def test_b37_orphan():
     with Environment() as env:
         env.put("sgl_kernel/__init__.py")
