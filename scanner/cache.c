@@ -4,11 +4,13 @@
  * or to show its findings; one that was changed within two seconds of a scan is read by the next, since a change after
  * that may have left the same times. Results go by content, and hold only for the same program, libclang, options and
  * world, which is what a front knows from other files. The world of Python is the list of paths and the exports of all
- * modules, and which modules sglang has if the tree is sglang itself; that of C++ the content of all C++ files, and no
- * compile database; that of texts the list of paths. Results that depend on the date (ignore comments) are not kept. */
+ * modules, and which modules sglang has if the tree is sglang itself; that of texts the list of paths. Of C++ it is
+ * known for each file what it asked other files for (cache_cxx.c). Results that depend on the date (ignore comments)
+ * are not kept. */
 #include "scanner/cache.h"
+#include "scanner/cache_bytes.h"
+#include "scanner/cache_cxx.h"
 #include "scanner/cxx_database.h"
-#include "scanner/cxx_front.h"
 #include "scanner/libclang.h"
 #include "scanner/load.h"
 #include "scanner/python_front.h"
@@ -56,6 +58,8 @@ struct cache {
   uint64_t worlds[LANGUAGE_TEXT + 1];
   struct known_result *results; /* sorted by path */
   uint32_t results_count;
+  struct cache_cxx cxx;
+  bool keeps_cxx; /* no compile database, and no file that changed meanwhile */
   char *options_now;
   uint64_t worlds_now[LANGUAGE_TEXT + 1];
 };
@@ -66,41 +70,13 @@ uint64_t cache_hash(const uint8_t *bytes, size_t size) {
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-struct reader {
-  const uint8_t *bytes;
-  size_t size, at;
-  bool bad;
-};
-
-static uint64_t get(struct reader *reader, size_t size) {
-  uint64_t value = 0;
-  if (reader->size - reader->at < size) {
-    reader->bad = true;
-    return 0;
-  }
-  memcpy(&value, reader->bytes + reader->at, size);
-  reader->at += size;
-  return value;
-}
-
-static const char *get_text(struct reader *reader) {
-  uint64_t length = get(reader, 4);
-  if (reader->bad || reader->size - reader->at <= length || reader->bytes[reader->at + length] != '\0') {
-    reader->bad = true;
-    return "";
-  }
-  const char *text = (const char *)reader->bytes + reader->at;
-  reader->at += length + 1;
-  return text;
-}
-
-static struct file_id get_id(struct reader *reader) {
+static struct file_id get_id(struct cache_reader *reader) {
   struct file_id id;
-  id.size = get(reader, 8);
-  id.mtime = (int64_t)get(reader, 8);
-  id.ctime = (int64_t)get(reader, 8);
-  id.inode = get(reader, 8);
-  id.device = get(reader, 8);
+  id.size = cache_get(reader, 8);
+  id.mtime = (int64_t)cache_get(reader, 8);
+  id.ctime = (int64_t)cache_get(reader, 8);
+  id.inode = cache_get(reader, 8);
+  id.device = cache_get(reader, 8);
   return id;
 }
 
@@ -109,64 +85,54 @@ static bool same_id(const struct file_id *a, const struct file_id *b) {
          a->device == b->device;
 }
 
-static void skip_findings(struct reader *reader) {
-  for (uint64_t count = get(reader, 4); count > 0 && !reader->bad; count--) {
-    get(reader, 8);
-    get(reader, 4);
-    get(reader, 3);
-    get_text(reader);
+static void skip_findings(struct cache_reader *reader) {
+  for (uint64_t count = cache_get(reader, 4); count > 0 && !reader->bad; count--) {
+    cache_get(reader, 8);
+    cache_get(reader, 4);
+    cache_get(reader, 3);
+    cache_get_text(reader);
   }
 }
 
-static void skip_exports(struct reader *reader) {
-  for (uint64_t count = get(reader, 4); count > 0 && !reader->bad; count--) {
-    get_text(reader);
-    get_text(reader);
-    get(reader, 3);
+static void skip_exports(struct cache_reader *reader) {
+  for (uint64_t count = cache_get(reader, 4); count > 0 && !reader->bad; count--) {
+    cache_get_text(reader);
+    cache_get_text(reader);
+    cache_get(reader, 3);
   }
-}
-
-/* A count whose entries take at least `least` bytes each. */
-static uint32_t get_count(struct reader *reader, size_t least) {
-  uint64_t count = get(reader, 4);
-  if (reader->bad || count > (reader->size - reader->at) / least) {
-    reader->bad = true;
-    return 0;
-  }
-  return (uint32_t)count;
 }
 
 static bool parse(struct cache *cache) {
-  struct reader reader = {.bytes = cache->bytes, .size = cache->size}, *r = &reader;
+  struct cache_reader reader = {.bytes = cache->bytes, .size = cache->size}, *r = &reader;
   struct file_id program = get_id(r);
-  if (!same_id(&program, &cache->program) || strcmp(get_text(r), SGL_VERSION) != 0 ||
-      strcmp(get_text(r), cache->clang) != 0 || strcmp(get_text(r), cache->real_root) != 0)
+  if (!same_id(&program, &cache->program) || strcmp(cache_get_text(r), SGL_VERSION) != 0 ||
+      strcmp(cache_get_text(r), cache->clang) != 0 || strcmp(cache_get_text(r), cache->real_root) != 0)
     return false;
-  cache->files_count = get_count(r, 54);
+  cache->files_count = cache_get_count(r, 54);
   cache->files = scan_alloc(NULL, cache->files_count * sizeof *cache->files);
   for (uint32_t i = 0; i < cache->files_count && !r->bad; i++) {
     struct known_file *file = &cache->files[i];
-    file->path = get_text(r);
-    file->language = (uint8_t)get(r, 1);
+    file->path = cache_get_text(r);
+    file->language = (uint8_t)cache_get(r, 1);
     file->id = get_id(r);
-    file->hash = get(r, 8);
+    file->hash = cache_get(r, 8);
     r->bad = r->bad || file->language > LANGUAGE_TEXT || (i && strcmp(file[-1].path, file->path) >= 0);
   }
-  cache->options = get_text(r);
+  cache->options = cache_get_text(r);
   for (unsigned i = 0; i <= LANGUAGE_TEXT; i++)
-    cache->worlds[i] = get(r, 8);
-  cache->results_count = get_count(r, 69);
+    cache->worlds[i] = cache_get(r, 8);
+  cache->results_count = cache_get_count(r, 69);
   cache->results = scan_alloc(NULL, cache->results_count * sizeof *cache->results);
   for (uint32_t i = 0; i < cache->results_count && !r->bad; i++) {
     struct known_result *result = &cache->results[i];
-    result->path = get_text(r);
-    result->hash = get(r, 8);
-    result->language = (uint8_t)get(r, 1);
-    result->coverage = (uint8_t)get(r, 1);
-    result->exported = get(r, 1) != 0;
-    result->seen = (uint8_t)get(r, 1);
+    result->path = cache_get_text(r);
+    result->hash = cache_get(r, 8);
+    result->language = (uint8_t)cache_get(r, 1);
+    result->coverage = (uint8_t)cache_get(r, 1);
+    result->exported = cache_get(r, 1) != 0;
+    result->seen = (uint8_t)cache_get(r, 1);
     result->id = get_id(r);
-    result->reason = get_text(r);
+    result->reason = cache_get_text(r);
     result->findings = (uint32_t)r->at;
     skip_findings(r);
     result->exports = (uint32_t)r->at;
@@ -174,7 +140,7 @@ static bool parse(struct cache *cache) {
     r->bad = r->bad || result->coverage > COVERAGE_NONE || result->language > LANGUAGE_TEXT || !result->seen ||
              (i && strcmp(result[-1].path, result->path) >= 0);
   }
-  return !r->bad && r->at == r->size;
+  return cache_cxx_parse(&cache->cxx, r) && r->at == r->size;
 }
 
 struct cache *cache_open(const char *real_root) {
@@ -189,7 +155,7 @@ struct cache *cache_open(const char *real_root) {
   cache->started = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
   cache->bytes = cache_file_read(real_root, &cache->size);
   if (cache->bytes && !parse(cache)) {
-    cache->files_count = cache->results_count = 0;
+    cache->files_count = cache->results_count = cache->cxx.count = 0;
     cache->options = NULL;
   }
   return cache;
@@ -200,6 +166,7 @@ void cache_close(struct cache *cache) {
     return;
   free(cache->files);
   free(cache->results);
+  free(cache->cxx.files);
   free(cache->bytes);
   free(cache->options_now);
   free(cache->real_root);
@@ -264,22 +231,24 @@ bool cache_known(const struct cache *cache, struct source_file *file, int folder
 
 /* --- exports ------------------------------------------------------------------------------------------------------ */
 
+static bool same_options(const struct cache *cache) {
+  return cache->options && strcmp(cache->options, cache->options_now) == 0;
+}
+
 bool cache_exports(const struct cache *cache, const struct source_file *file, bool *exported,
                    void (*found)(void *user, const struct py_export *export), void *user) {
-  const struct known_result *known =
-      cache->options && cache->options_now && strcmp(cache->options, cache->options_now) == 0 ? find_result(cache, file)
-                                                                                              : NULL;
+  const struct known_result *known = cache->options_now && same_options(cache) ? find_result(cache, file) : NULL;
   if (!known)
     return false;
   *exported = known->exported;
-  struct reader reader = {.bytes = cache->bytes, .size = cache->size, .at = known->exports};
-  for (uint64_t count = get(&reader, 4); count > 0; count--) {
+  struct cache_reader reader = {.bytes = cache->bytes, .size = cache->size, .at = known->exports};
+  for (uint64_t count = cache_get(&reader, 4); count > 0; count--) {
     struct py_export export = {0};
-    export.name = get_text(&reader);
-    export.path = get_text(&reader);
-    export.leads_on = get(&reader, 1) != 0;
-    export.guarded = get(&reader, 1) != 0;
-    export.assigned = get(&reader, 1) != 0;
+    export.name = cache_get_text(&reader);
+    export.path = cache_get_text(&reader);
+    export.leads_on = cache_get(&reader, 1) != 0;
+    export.guarded = cache_get(&reader, 1) != 0;
+    export.assigned = cache_get(&reader, 1) != 0;
     found(user, &export);
   }
   return true;
@@ -309,21 +278,15 @@ static void hash_own(const struct scan *scan, XXH3_state_t *state) {
     }
 }
 
-static void set_worlds(struct cache *cache, struct scan *scan) {
-  XXH3_state_t cxx, text;
+static void set_text_world(struct cache *cache, struct scan *scan) {
+  XXH3_state_t text;
   XXH3_64bits_reset(&text);
-  XXH3_64bits_reset(&cxx);
   for (size_t i = 0; i < scan->files_count; i++) {
-    const struct source_file *file = &scan->files[i];
-    const uint8_t language = (uint8_t)file->language;
-    hash_text(&text, file->path);
+    const uint8_t language = (uint8_t)scan->files[i].language;
+    hash_text(&text, scan->files[i].path);
     XXH3_64bits_update(&text, &language, 1);
-    if (file->language == LANGUAGE_CXX)
-      XXH3_64bits_update(&cxx, &file->hash, sizeof file->hash);
   }
-  uint64_t paths = cache->worlds_now[LANGUAGE_TEXT] = XXH3_64bits_digest(&text);
-  XXH3_64bits_update(&cxx, &paths, sizeof paths);
-  cache->worlds_now[LANGUAGE_CXX] = XXH3_64bits_digest(&cxx);
+  cache->worlds_now[LANGUAGE_TEXT] = XXH3_64bits_digest(&text);
 }
 
 static void set_python_world(struct cache *cache, struct scan *scan) {
@@ -344,13 +307,15 @@ void cache_options(struct cache *cache, const struct options *options) {
 
 static void restore(const struct cache *cache, const struct scan *scan, const struct known_result *known,
                     struct source_file *file) {
-  struct reader reader = {.bytes = cache->bytes, .size = cache->size, .at = known->findings};
+  struct cache_reader reader = {.bytes = cache->bytes, .size = cache->size, .at = known->findings};
   struct result *result = &file->result;
-  size_t count = get(&reader, 4);
+  size_t count = cache_get(&reader, 4);
   for (size_t i = 0; i < count; i++) {
-    uint32_t line = (uint32_t)get(&reader, 4), column = (uint32_t)get(&reader, 4), symbol = (uint32_t)get(&reader, 4);
-    uint8_t verdict = (uint8_t)get(&reader, 1), evidence = (uint8_t)get(&reader, 1), level = (uint8_t)get(&reader, 1);
-    const char *message = get_text(&reader);
+    uint32_t line = (uint32_t)cache_get(&reader, 4), column = (uint32_t)cache_get(&reader, 4),
+             symbol = (uint32_t)cache_get(&reader, 4);
+    uint8_t verdict = (uint8_t)cache_get(&reader, 1), evidence = (uint8_t)cache_get(&reader, 1),
+            level = (uint8_t)cache_get(&reader, 1);
+    const char *message = cache_get_text(&reader);
     result_find(result, line, column, &scan->catalog->symbols[symbol % scan->catalog->symbols_count],
                 (enum verdict)verdict, (enum evidence)evidence, (enum level)level, "%s", message);
   }
@@ -359,13 +324,12 @@ static void restore(const struct cache *cache, const struct scan *scan, const st
   file->cached = true;
 }
 
-/* Of the languages whose world is known and holds. */
+/* Of the languages whose world holds, and of C++ files that hold. */
 static void restore_all(const struct cache *cache, struct scan *scan, const bool *holds) {
-  if (!cache->options || strcmp(cache->options, cache->options_now) != 0)
-    return;
-  for (size_t i = 0; i < scan->files_count; i++) {
+  for (size_t i = 0; i < scan->files_count && same_options(cache); i++) {
     struct source_file *file = &scan->files[i];
-    const struct known_result *known = file->hit && holds[file->language] ? find_result(cache, file) : NULL;
+    bool wanted = file->hit && holds[file->language] && (file->language != LANGUAGE_CXX || file->holds);
+    const struct known_result *known = wanted ? find_result(cache, file) : NULL;
     if (known)
       restore(cache, scan, known, file);
   }
@@ -376,10 +340,16 @@ static bool holds(const struct cache *cache, enum language language) {
 }
 
 void cache_restore(struct cache *cache, struct scan *scan) {
-  set_worlds(cache, scan);
-  restore_all(cache, scan,
-              (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_TEXT] = holds(cache, LANGUAGE_TEXT),
-                                        [LANGUAGE_CXX] = holds(cache, LANGUAGE_CXX) && !cxx_database_there(scan)});
+  set_text_world(cache, scan);
+  restore_all(cache, scan, (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_TEXT] = holds(cache, LANGUAGE_TEXT)});
+  cache->keeps_cxx = !cxx_database_there(scan);
+  if (cache->keeps_cxx)
+    cache_cxx_restore(&cache->cxx, scan, same_options(cache));
+}
+
+void cache_restore_cxx(struct cache *cache, struct scan *scan) {
+  cache_cxx_compare_definitions(&cache->cxx, scan);
+  restore_all(cache, scan, (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_CXX] = true});
 }
 
 void cache_restore_python(struct cache *cache, struct scan *scan) {
@@ -390,44 +360,16 @@ void cache_restore_python(struct cache *cache, struct scan *scan) {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-struct writer {
-  uint8_t *bytes;
-  size_t size, capacity;
-};
-
-static void put(struct writer *writer, const void *bytes, size_t size) {
-  if (writer->size + size > writer->capacity) {
-    writer->capacity = 2 * (writer->size + size) + 65536;
-    writer->bytes = scan_alloc(writer->bytes, writer->capacity);
-  }
-  memcpy(writer->bytes + writer->size, bytes, size);
-  writer->size += size;
-}
-
-static void put_number(struct writer *writer, uint64_t value, size_t size) {
-  put(writer, &value, size);
-}
-
-static void put_text(struct writer *writer, const char *text) {
-  put_number(writer, strlen(text), 4);
-  put(writer, text, strlen(text) + 1);
-}
-
-static void put_id(struct writer *writer, const struct file_id *id) {
-  put_number(writer, id->size, 8);
-  put_number(writer, (uint64_t)id->mtime, 8);
-  put_number(writer, (uint64_t)id->ctime, 8);
-  put_number(writer, id->inode, 8);
-  put_number(writer, id->device, 8);
-}
-
-/* A number that is known only later. */
-static void patch(struct writer *writer, size_t at, uint32_t value) {
-  memcpy(writer->bytes + at, &value, sizeof value);
+static void put_id(struct cache_writer *writer, const struct file_id *id) {
+  cache_put_number(writer, id->size, 8);
+  cache_put_number(writer, (uint64_t)id->mtime, 8);
+  cache_put_number(writer, (uint64_t)id->ctime, 8);
+  cache_put_number(writer, id->inode, 8);
+  cache_put_number(writer, id->device, 8);
 }
 
 struct exports {
-  struct writer *writer;
+  struct cache_writer *writer;
   const struct source_file *file;
   uint32_t count;
 };
@@ -436,11 +378,11 @@ static void put_export(void *user, const struct source_file *file, const struct 
   struct exports *exports = user;
   if (file != exports->file)
     return;
-  put_text(exports->writer, export->name);
-  put_text(exports->writer, export->path);
-  put_number(exports->writer, export->leads_on, 1);
-  put_number(exports->writer, export->guarded, 1);
-  put_number(exports->writer, export->assigned, 1);
+  cache_put_text(exports->writer, export->name);
+  cache_put_text(exports->writer, export->path);
+  cache_put_number(exports->writer, export->leads_on, 1);
+  cache_put_number(exports->writer, export->guarded, 1);
+  cache_put_number(exports->writer, export->assigned, 1);
   exports->count++;
 }
 
@@ -449,43 +391,47 @@ static bool sure_id(const struct cache *cache, const struct source_file *file) {
   return newest != 0 && newest < cache->started - UNSURE_NS;
 }
 
-static void put_result(struct writer *writer, const struct cache *cache, const struct scan *scan,
+static void put_result(struct cache_writer *writer, const struct cache *cache, const struct scan *scan,
                        const struct source_file *file) {
   const struct result *result = &file->result;
-  put_text(writer, file->path);
-  put_number(writer, file->hash, 8);
-  put_number(writer, file->language, 1);
-  put_number(writer, result->coverage, 1);
-  put_number(writer, file->exported, 1);
-  put_number(writer, file->seen, 1);
+  cache_put_text(writer, file->path);
+  cache_put_number(writer, file->hash, 8);
+  cache_put_number(writer, file->language, 1);
+  cache_put_number(writer, result->coverage, 1);
+  cache_put_number(writer, file->exported, 1);
+  cache_put_number(writer, file->seen, 1);
   put_id(writer, sure_id(cache, file) ? &file->id : &(struct file_id){0});
-  put_text(writer, result->coverage_reason ? result->coverage_reason : "");
-  put_number(writer, result->findings_count, 4);
+  cache_put_text(writer, result->coverage_reason ? result->coverage_reason : "");
+  cache_put_number(writer, result->findings_count, 4);
   for (size_t i = 0; i < result->findings_count; i++) {
     const struct finding *finding = &result->findings[i];
-    put_number(writer, finding->line, 4);
-    put_number(writer, finding->column, 4);
-    put_number(writer, (uint64_t)(finding->symbol - scan->catalog->symbols), 4);
-    put_number(writer, finding->verdict, 1);
-    put_number(writer, finding->evidence, 1);
-    put_number(writer, finding->level, 1);
-    put_text(writer, finding->message);
+    cache_put_number(writer, finding->line, 4);
+    cache_put_number(writer, finding->column, 4);
+    cache_put_number(writer, (uint64_t)(finding->symbol - scan->catalog->symbols), 4);
+    cache_put_number(writer, finding->verdict, 1);
+    cache_put_number(writer, finding->evidence, 1);
+    cache_put_number(writer, finding->level, 1);
+    cache_put_text(writer, finding->message);
   }
   struct exports exports = {writer, file, 0};
   size_t at = writer->size;
-  put_number(writer, 0, 4);
+  cache_put_number(writer, 0, 4);
   if (file->exported)
     python_index_visit(scan, put_export, &exports);
-  patch(writer, at, exports.count);
+  cache_patch(writer, at, exports.count);
 }
 
 static bool sure(const struct cache *cache, const struct source_file *file) {
   return !file->hit && file->result.coverage != COVERAGE_NONE && sure_id(cache, file);
 }
 
-static bool keeps(const struct source_file *file) {
+static bool can_keep(const struct source_file *file) {
   return file->hit && (file->bytes || file->cached) && file->result.ignores_count == 0 &&
          file->result.coverage != COVERAGE_NONE;
+}
+
+static bool keeps(const struct cache *cache, const struct source_file *file) {
+  return can_keep(file) && (file->language != LANGUAGE_CXX || cache->keeps_cxx);
 }
 
 /* Nothing was read or analysed that an earlier scan had not. */
@@ -493,7 +439,7 @@ static bool nothing_new(const struct cache *cache, const struct scan *scan) {
   size_t files = 0, results = 0;
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
-    if (keeps(file)) {
+    if (keeps(cache, file)) {
       const struct known_result *known = find_any_result(cache, file->path);
       if (!file->cached || !known || (sure_id(cache, file) && !same_id(&known->id, &file->id)))
         return false;
@@ -506,43 +452,50 @@ static bool nothing_new(const struct cache *cache, const struct scan *scan) {
       files++;
     }
   }
-  return files == cache->files_count && results == cache->results_count;
+  return files == cache->files_count && results == cache->results_count &&
+         (!cache->keeps_cxx || cache_cxx_same(&cache->cxx, scan));
 }
 
 void cache_save(struct cache *cache, struct scan *scan) {
+  for (size_t i = 0; i < scan->files_count; i++)
+    cache->keeps_cxx = cache->keeps_cxx && !scan->files[i].moved;
   if (scan->files_count < LEAST_FILES || nothing_new(cache, scan))
     return;
-  struct writer writer = {0}, *w = &writer;
+  struct cache_writer writer = {0}, *w = &writer;
   uint32_t count = 0;
   put_id(w, &cache->program);
-  put_text(w, SGL_VERSION);
-  put_text(w, cache->clang);
-  put_text(w, cache->real_root);
+  cache_put_text(w, SGL_VERSION);
+  cache_put_text(w, cache->clang);
+  cache_put_text(w, cache->real_root);
   size_t at = w->size;
-  put_number(w, 0, 4);
+  cache_put_number(w, 0, 4);
   for (size_t i = 0; i < scan->files_count; i++) {
     const struct source_file *file = &scan->files[i];
     if (!sure(cache, file))
       continue;
-    put_text(w, file->path);
-    put_number(w, file->language, 1);
+    cache_put_text(w, file->path);
+    cache_put_number(w, file->language, 1);
     put_id(w, &file->id);
-    put_number(w, file->hash, 8);
+    cache_put_number(w, file->hash, 8);
     count++;
   }
-  patch(w, at, count);
-  put_text(w, cache->options_now);
+  cache_patch(w, at, count);
+  cache_put_text(w, cache->options_now);
   for (unsigned i = 0; i <= LANGUAGE_TEXT; i++)
-    put_number(w, cache->worlds_now[i], 8);
+    cache_put_number(w, cache->worlds_now[i], 8);
   at = w->size;
   count = 0;
-  put_number(w, 0, 4);
+  cache_put_number(w, 0, 4);
   for (size_t i = 0; i < scan->files_count; i++)
-    if (keeps(&scan->files[i])) {
+    if (keeps(cache, &scan->files[i])) {
       put_result(w, cache, scan, &scan->files[i]);
       count++;
     }
-  patch(w, at, count);
+  cache_patch(w, at, count);
+  if (cache->keeps_cxx)
+    cache_cxx_put(&cache->cxx, scan, w, can_keep);
+  else
+    cache_put_number(w, 0, 4);
   cache_file_write(cache->real_root, w->bytes, w->size);
   free(w->bytes);
 }

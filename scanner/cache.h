@@ -24,8 +24,11 @@ bool cache_exports(const struct cache *cache, const struct source_file *file, bo
 
 /* What the run is for. First of these. */
 void cache_options(struct cache *cache, const struct options *options);
-/* Puts the results that still hold into the files and marks these as `cached`. */
+/* Puts the results of texts that still hold into the files and marks these as `cached`; marks the C++ files that may.
+ */
 void cache_restore(struct cache *cache, struct scan *scan);
+/* The same for C++, when the definitions of all files are known that do not hold. */
+void cache_restore_cxx(struct cache *cache, struct scan *scan);
 /* The same for Python, when the index of Python is there. */
 void cache_restore_python(struct cache *cache, struct scan *scan);
 /* Writes what is known now, unless nothing is new. What goes wrong is not said: the next scan takes longer. */

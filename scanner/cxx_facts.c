@@ -4,22 +4,30 @@
 
 #include <string.h>
 
-struct list {
-  char *text;
-  size_t size, capacity;
-};
-
-static void add(struct list *list, enum cxx_fact fact, const uint8_t *text, size_t length) {
+void cxx_facts_add(struct cxx_facts *facts, enum cxx_fact kind, const void *text, size_t length) {
   if (memchr(text, '\0', length))
     return; /* no file and no macro is called so */
-  if (list->size + length + 3 > list->capacity) {
-    list->capacity = 2 * list->capacity + length + 256;
-    list->text = scan_alloc(list->text, list->capacity);
+  if (facts->size + length + 3 > facts->capacity) {
+    facts->capacity = 2 * facts->capacity + length + 256;
+    facts->text = scan_alloc(facts->text, facts->capacity);
   }
-  list->text[list->size] = (char)fact;
-  memcpy(list->text + list->size + 1, text, length);
-  list->text[list->size + 1 + length] = '\0';
-  list->size += length + 2;
+  facts->text[facts->size] = (char)kind;
+  memcpy(facts->text + facts->size + 1, text, length);
+  facts->text[facts->size + 1 + length] = '\0';
+  facts->size += length + 2;
+}
+
+char *cxx_facts_end(struct cxx_facts *facts) {
+  facts->text = scan_alloc(facts->text, facts->size + 1);
+  facts->text[facts->size] = '\0';
+  return facts->text;
+}
+
+size_t cxx_facts_size(const char *facts) {
+  const char *last = facts;
+  for (const char *text = NULL; (text = cxx_facts_next(facts, text));)
+    last = text + strlen(text) + 1;
+  return (size_t)(last - facts) + 1;
 }
 
 static bool blank_byte(uint8_t c) {
@@ -38,7 +46,7 @@ static const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end) {
 }
 
 /* Behind "include": the last part of the path. */
-static void add_include(struct list *list, const uint8_t *at, const uint8_t *end) {
+static void add_include(struct cxx_facts *facts, const uint8_t *at, const uint8_t *end) {
   at = skip_blanks(at, end);
   if (at == end || (*at != '"' && *at != '<'))
     return;
@@ -48,11 +56,11 @@ static void add_include(struct list *list, const uint8_t *at, const uint8_t *end
     if (*at == '/')
       name = at + 1;
   if (at > name)
-    add(list, CXX_FACT_INCLUDE, name, (size_t)(at - name));
+    cxx_facts_add(facts, CXX_FACT_INCLUDE, name, (size_t)(at - name));
 }
 
 char *cxx_facts_read(const uint8_t *bytes, size_t size) {
-  struct list list = {0};
+  struct cxx_facts facts = {0};
   const uint8_t *at = bytes, *end = bytes + size;
   bool unclear = false;
   for (; !unclear && at < end && (at = memchr(at, '%', (size_t)(end - at))) != NULL; at++)
@@ -60,7 +68,7 @@ char *cxx_facts_read(const uint8_t *bytes, size_t size) {
   for (at = bytes; at < end && (at = memchr(at, '#', (size_t)(end - at))) != NULL;) {
     at = skip_blanks(at + 1, end);
     if (end - at >= 10 && memcmp(at, "include", 7) == 0)
-      add_include(&list, at + 7, end);
+      add_include(&facts, at + 7, end);
     bool define = end - at > 6 && memcmp(at, "define", 6) == 0;
     const uint8_t *name = skip_blanks(define ? at + 6 : at, end);
     if (name < end && (*name == '\\' || *name == '/'))
@@ -69,13 +77,11 @@ char *cxx_facts_read(const uint8_t *bytes, size_t size) {
     while (define && close < end && name_byte(*close))
       close++;
     if (close > name && close < end && *close == '(')
-      add(&list, CXX_FACT_MACRO, name, (size_t)(close - name));
+      cxx_facts_add(&facts, CXX_FACT_MAYBE, name, (size_t)(close - name));
   }
   if (unclear)
-    add(&list, CXX_FACT_UNCLEAR, (const uint8_t *)"", 0);
-  list.text = scan_alloc(list.text, list.size + 1);
-  list.text[list.size] = '\0';
-  return list.text;
+    cxx_facts_add(&facts, CXX_FACT_UNCLEAR, (const uint8_t *)"", 0);
+  return cxx_facts_end(&facts);
 }
 
 const char *cxx_facts_next(const char *facts, const char *text) {

@@ -3,6 +3,8 @@
  *
  *   cxx_index.c       facts of the whole tree, built once
  *   cxx_facts.c       what the index takes from every file while it is read
+ *   cxx_told.c        what it takes from the tokens of a file
+ *   cxx_asked.c       which of all that an analysis asked for
  *   cxx_lexer.c       text to tokens
  *   cxx_preprocess.c  macros and conditions
  *   cxx_unit.c        walks a file and its headers, and writes the text that libclang gets
@@ -69,7 +71,10 @@ bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t lengt
 bool cxx_index_renames(const struct scan *scan, int name);
 /* Does the tree define another function of that name, which a call with arguments of unknown types may find? */
 bool cxx_index_elsewhere(const struct scan *scan, int name);
-/* Has the file bytes? Those of a file without a hit are read when it is first asked for; safe for all workers. */
+/* What the file's tokens say (cxx_facts.h), read when it is first asked for; safe for all workers. */
+const char *cxx_index_told(const struct scan *scan, const struct source_file *file);
+/* Has the file bytes? Those that were not kept, or not read, are read when they are first asked for; safe for all
+ * workers. */
 bool cxx_index_load(const struct scan *scan, const struct source_file *file);
 /* The tokens of a file of the tree, lexed when they are first asked for; safe for all workers. A file that a fix gave
  * new bytes is lexed into *own, which the caller frees in any case. */
@@ -160,6 +165,9 @@ struct cxx_use {
 #define CXX_CHILD_BUCKETS 1024
 /* A file with more uses than this is generated; the rest of them is reported without a look at the scopes. */
 #define CXX_MOST_USES 10000
+
+/* cxx_told.c: what the tokens of a file say; hit: with what it does with catalog names. */
+char *cxx_told_read(const struct scan *scan, const struct cxx_tokens *tokens, bool hit);
 
 /* --- the unit ----------------------------------------------------------------------------------------------------- */
 

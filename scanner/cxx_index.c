@@ -1,4 +1,5 @@
 /* Facts of the whole tree that one file cannot show. Built once, read by all workers. */
+#include "scanner/cache.h"
 #include "scanner/crew.h"
 #include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
@@ -18,6 +19,7 @@ struct entry {
   struct entry *next;
   struct cxx_string word;
   size_t value;
+  atomic_uchar answer; /* of a macro: see ask_macro */
 };
 
 struct table {
@@ -33,7 +35,7 @@ struct cxx_index {
   struct cxx_signature *signatures; /* one a catalog symbol */
   struct table headers;             /* base names, to the file's number; one entry a file */
   struct table includers;           /* base names in #include lines, to the file's number; one entry a file and name */
-  struct table macros;              /* function-like macros that files with a hit may use */
+  struct table macros;              /* function-like macros, to the number of a file that may define it */
   struct table registrars;          /* functions that register operators in the library's namespace */
   bool *defined;                    /* one a catalog symbol */
   bool *renamed, *elsewhere;        /* one a name */
@@ -65,7 +67,7 @@ static struct entry *find(const struct table *table, const uint8_t *word, size_t
 static struct entry *add(struct cxx_index *index, struct table *table, const void *word, size_t length, size_t value) {
   struct entry **bucket = &table->buckets[cxx_hash(word, length) % BUCKETS];
   struct entry *entry = arena_alloc(&index->arena, sizeof *entry);
-  *entry = (struct entry){*bucket, {word, (uint32_t)length}, value};
+  *entry = (struct entry){.next = *bucket, .word = {word, (uint32_t)length}, .value = value};
   *bucket = entry;
   word_filter_add(&table->filter, word, length);
   return entry;
@@ -137,18 +139,23 @@ const struct cxx_signature *cxx_index_signature(const struct scan *scan, const s
 
 bool cxx_index_load(const struct scan *scan, const struct source_file *file) {
   struct source_file *own = &scan->files[file - scan->files];
-  if (own->hit)
-    return own->bytes != NULL;
+  cxx_asked(CXX_FACT_CONTENT, own->path, strlen(own->path));
   pthread_mutex_lock(&scan->cxx_index->loader_mutex);
-  if (!own->bytes && own->result.coverage == COVERAGE_FULL)
+  if (own->hit && own->known) {
+    load_known(own);
+  } else if (!own->hit && !own->bytes && own->result.coverage == COVERAGE_FULL) {
     load_bytes(own);
+    own->moved = scan->cache && (own->bytes ? cache_hash(own->bytes, own->size) : 0) != own->hash;
+  }
+  bool there = own->bytes != NULL;
   pthread_mutex_unlock(&scan->cxx_index->loader_mutex);
-  return own->bytes != NULL;
+  return there;
 }
 
 const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct source_file *file,
                                           struct cxx_tokens *own) {
   *own = (struct cxx_tokens){0};
+  cxx_asked(CXX_FACT_CONTENT, file->path, strlen(file->path));
   if (file->bytes != file->first_bytes) { /* a fix gave it new ones */
     cxx_lex(own, file->bytes, file->size);
     return own;
@@ -169,6 +176,7 @@ const struct cxx_tokens *cxx_index_tokens(const struct scan *scan, const struct 
 const struct cxx_tokens *cxx_index_first_tokens(const struct scan *scan, const struct source_file *file, size_t size,
                                                 struct cxx_tokens *own) {
   *own = (struct cxx_tokens){0};
+  cxx_asked(CXX_FACT_CONTENT, file->path, strlen(file->path));
   const struct cxx_tokens *known =
       file->bytes == file->first_bytes ? atomic_load(&scan->cxx_index->tokens[file - scan->files]) : NULL;
   if (known)
@@ -280,6 +288,7 @@ const struct source_file *cxx_index_header(const struct scan *scan, const struct
     return NULL;
   memcpy(path, text, length);
   path[length] = '\0';
+  cxx_asked(CXX_FACT_HEADER, base_name(path), strlen(base_name(path)));
   if (join(joined, sizeof joined, from->path, path)) {
     const struct source_file *beside = scan_file(scan, joined);
     if (beside && beside->language == LANGUAGE_CXX)
@@ -319,6 +328,7 @@ void cxx_index_includers(const struct scan *scan, const struct source_file *file
                          bool (*visit)(void *user, const struct source_file *includer), void *user) {
   const char *base = base_name(file->path);
   size_t length = strlen(base), last = SIZE_MAX;
+  cxx_asked(CXX_FACT_INCLUDE, base, length);
   for (const struct entry *entry = find(&scan->cxx_index->includers, (const uint8_t *)base, length); entry;
        entry = entry->next) {
     if (entry->word.length != length || memcmp(entry->word.text, base, length) != 0 || entry->value == last)
@@ -332,119 +342,111 @@ void cxx_index_includers(const struct scan *scan, const struct source_file *file
 
 /* --- macros ------------------------------------------------------------------------------------------------------- */
 
-static bool may_define(const struct table *wanted, const struct source_file *file) {
-  for (const char *text = NULL; (text = cxx_facts_next(file->facts, text));)
-    if (text[-1] == CXX_FACT_UNCLEAR ||
-        (text[-1] == CXX_FACT_MACRO && find(wanted, (const uint8_t *)text, strlen(text))))
-      return true;
-  return false;
+const char *cxx_index_told(const struct scan *scan, const struct source_file *file) {
+  struct source_file *own = &scan->files[file - scan->files];
+  char *known = atomic_load(&own->told);
+  if (known)
+    return known;
+  /* Who asks for a macro does not ask for the rest of the file. */
+  struct cxx_keys *asking = cxx_asked_into(NULL);
+  static const struct cxx_tokens none;
+  struct cxx_tokens fixed;
+  bool there = cxx_index_load(scan, own);
+  char *told = cxx_told_read(scan, there ? cxx_index_tokens(scan, own, &fixed) : &none, own->hit);
+  if (there)
+    cxx_tokens_free(&fixed);
+  cxx_asked_into(asking);
+  if (atomic_compare_exchange_strong(&own->told, &known, told))
+    return told;
+  free(told); /* another worker was faster */
+  return known;
 }
 
-static bool is_punct(const struct cxx_tokens *tokens, uint32_t at, unsigned code) {
-  return at < tokens->count && tokens->list[at].kind == CXX_PUNCT && tokens->list[at].code == code;
-}
-
-static bool is_word(const struct cxx_tokens *tokens, uint32_t at) {
-  return at < tokens->count && tokens->list[at].kind == CXX_WORD;
-}
-
-/* The token that closes the parenthesis or brace at `at`, or the last one. */
-static uint32_t matching(const struct cxx_tokens *tokens, uint32_t at) {
-  int depth = 0;
-  for (; at + 1 < tokens->count; at++) {
-    if (is_punct(tokens, at, '(') || is_punct(tokens, at, '{'))
-      depth++;
-    else if ((is_punct(tokens, at, ')') || is_punct(tokens, at, '}')) && --depth == 0)
-      break;
-  }
-  return at;
-}
-
-/* Does a macro's body, from its first token on, paste tokens, or use a function-like macro, which may? */
-static bool may_paste(const struct cxx_tokens *tokens, uint32_t at) {
-  for (; at < tokens->count && tokens->list[at].kind != CXX_NEWLINE; at++)
-    if (is_punct(tokens, at, CXX_PASTE) || (is_word(tokens, at) && is_punct(tokens, at + 1, '(')))
-      return true;
-  return false;
-}
-
-static void add_macros(struct scan *scan, const struct table *wanted, const struct source_file *file) {
+/* The files that may define a function-like macro, by its name. */
+static void add_macros(struct scan *scan, size_t number) {
   struct cxx_index *index = scan->cxx_index;
-  struct cxx_tokens own;
-  const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
-  for (uint32_t i = 0; i + 3 < tokens->count; i++) {
-    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) ||
-        !cxx_token_is(tokens, &tokens->list[i + 1], "define") || !is_word(tokens, i + 2) ||
-        !is_punct(tokens, i + 3, '(') || tokens->list[i + 3].start != tokens->list[i + 2].end)
+  const struct source_file *file = &scan->files[number];
+  bool unclear = false;
+  for (const char *text = NULL; (text = cxx_facts_next(file->facts, text));)
+    if (text[-1] == CXX_FACT_MAYBE)
+      add(index, &index->macros, text, strlen(text), number);
+    else
+      unclear = unclear || text[-1] == CXX_FACT_UNCLEAR;
+  for (const char *text = NULL; unclear && (text = cxx_facts_next(cxx_index_told(scan, file), text));)
+    if (text[-1] == CXX_FACT_MACRO || text[-1] == CXX_FACT_PASTES)
+      add(index, &index->macros, text, strlen(text), number);
+}
+
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_MACRO, ANSWER_PASTES };
+
+/* What the tree has of a function-like macro with this name. All files that may have it are asked, so that each of them
+ * has told what it knows, and a change there can be seen. */
+static enum answer ask_macro(const struct scan *scan, const uint8_t *word, size_t length) {
+  cxx_asked(CXX_FACT_MACRO, word, length);
+  struct entry *first = find(&scan->cxx_index->macros, word, length);
+  enum answer answer = first ? (enum answer)atomic_load(&first->answer) : ANSWER_NO;
+  if (answer != ANSWER_UNKNOWN)
+    return answer;
+  answer = ANSWER_NO;
+  for (const struct entry *entry = first; entry; entry = entry->next) {
+    if (entry->word.length != length || memcmp(entry->word.text, word, length) != 0)
       continue;
-    const uint8_t *name = file->bytes + tokens->list[i + 2].start;
-    size_t length = tokens->list[i + 2].end - tokens->list[i + 2].start;
-    if (!find(wanted, name, length))
-      continue;
-    struct entry *known = find(&index->macros, name, length);
-    if (!known)
-      known = add(index, &index->macros, name, length, 0);
-    known->value |= may_paste(tokens, matching(tokens, i + 3) + 1);
+    const char *told = cxx_index_told(scan, &scan->files[entry->value]);
+    for (const char *text = NULL; (text = cxx_facts_next(told, text));)
+      if ((text[-1] == CXX_FACT_MACRO || text[-1] == CXX_FACT_PASTES) && strlen(text) == length &&
+          memcmp(text, word, length) == 0)
+        answer = text[-1] == CXX_FACT_PASTES || answer == ANSWER_PASTES ? ANSWER_PASTES : ANSWER_MACRO;
   }
-  cxx_tokens_free(&own);
+  atomic_store(&first->answer, (unsigned char)answer);
+  return answer;
+}
+
+bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {
+  return ask_macro(scan, text, length) != ANSWER_NO;
+}
+
+bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t length) {
+  return ask_macro(scan, text, length) == ANSWER_PASTES;
 }
 
 /* --- what the files with a hit say ---------------------------------------------------------------------------------
  */
 
-/* In TORCH_LIBRARY...(sgl_kernel, m) { f(m); } f is a registrar of the library's operators. */
-static void add_registrars(struct scan *scan, const struct cxx_tokens *tokens) {
+static void mark_name(const struct scan *scan, bool *names, const char *word) {
+  int name = cxx_index_find(scan, (const uint8_t *)word, strlen(word));
+  if (name >= 0)
+    names[name] = true;
+}
+
+static void add_told(struct scan *scan, size_t number) {
   struct cxx_index *index = scan->cxx_index;
-  for (uint32_t i = 0; i + 6 < tokens->count; i++) {
-    if (!is_word(tokens, i) || !is_punct(tokens, i + 1, '(') || !is_word(tokens, i + 2) ||
-        !cxx_token_is(tokens, &tokens->list[i + 2], scan->catalog->library.op_namespace) ||
-        !is_punct(tokens, i + 3, ','))
-      continue;
-    uint32_t close = matching(tokens, i + 1);
-    if (!is_punct(tokens, close + 1, '{') || !is_word(tokens, close - 1))
-      continue;
-    const struct cxx_token *variable = &tokens->list[close - 1];
-    uint32_t end = matching(tokens, close + 1);
-    for (uint32_t k = close + 2; k + 2 < end; k++) {
-      const struct cxx_token *argument = &tokens->list[k + 2];
-      if (is_word(tokens, k) && is_punct(tokens, k + 1, '(') && argument->kind == CXX_WORD &&
-          argument->end - argument->start == variable->end - variable->start &&
-          memcmp(tokens->bytes + argument->start, tokens->bytes + variable->start, variable->end - variable->start) ==
-              0 &&
-          !is_punct(tokens, k - 1, '.'))
-        add(index, &index->registrars, tokens->bytes + tokens->list[k].start,
-            tokens->list[k].end - tokens->list[k].start, 0);
+  const char *told = cxx_index_told(scan, &scan->files[number]);
+  for (const char *text = NULL; (text = cxx_facts_next(told, text));)
+    switch (text[-1]) {
+    case CXX_FACT_REGISTRAR:
+      add(index, &index->registrars, text, strlen(text), 0);
+      break;
+    case CXX_FACT_RENAMED:
+      mark_name(scan, index->renamed, text);
+      break;
+    case CXX_FACT_CANDIDATE:
+      index->candidates[number] = true;
+      break;
+    default:
+      break;
     }
-    i = end;
-  }
 }
 
-/* #define NAME of a catalog name. */
-static void add_renamed(struct scan *scan, const struct cxx_tokens *tokens) {
-  for (uint32_t i = 0; i + 2 < tokens->count; i++) {
-    if (tokens->list[i].kind != CXX_HASH || !is_word(tokens, i + 1) || !is_word(tokens, i + 2) ||
-        !cxx_token_is(tokens, &tokens->list[i + 1], "define"))
-      continue;
-    const struct cxx_token *token = &tokens->list[i + 2];
-    int name = cxx_index_find(scan, tokens->bytes + token->start, token->end - token->start);
-    if (name >= 0)
-      scan->cxx_index->renamed[name] = true;
+/* What an earlier scan knows of the file's definitions. */
+static void add_defined(struct scan *scan, const struct source_file *file) {
+  struct cxx_index *index = scan->cxx_index;
+  for (const char *text = NULL; (text = cxx_facts_next(file->defines, text));) {
+    if (text[-1] == CXX_FACT_ELSEWHERE)
+      mark_name(scan, index->elsewhere, text);
+    for (unsigned i = 0; text[-1] == CXX_FACT_FUNCTION && i < scan->catalog->symbols_count; i++)
+      if (strcmp(scan->catalog->symbols[i].id, text) == 0)
+        index->defined[i] = true;
   }
-}
-
-/* A catalog function's name, a parameter list and soon a brace. */
-static bool may_define_function(const struct scan *scan, const struct cxx_tokens *tokens) {
-  for (uint32_t i = 0; i + 1 < tokens->count; i++) {
-    const struct cxx_token *token = &tokens->list[i];
-    if (token->kind != CXX_WORD || !is_punct(tokens, i + 1, '(') ||
-        cxx_index_find(scan, tokens->bytes + token->start, token->end - token->start) < 0)
-      continue;
-    uint32_t at = matching(tokens, i + 1) + 1;
-    for (uint32_t limit = at + 16; at < limit && at < tokens->count && !is_punct(tokens, at, ';'); at++)
-      if (is_punct(tokens, at, '{'))
-        return true;
-  }
-  return false;
 }
 
 /* `#if 0` around a definition means that nobody compiles it; other conditions may hold for somebody. */
@@ -478,7 +480,7 @@ static bool never_compiled(const struct cxx_unit *unit, uint32_t token) {
 }
 
 /* The symbols that the unit's file defines. */
-static void take_definitions(struct cxx_index *index, const struct cxx_unit *unit) {
+static void take_definitions(struct cxx_facts *facts, const struct cxx_unit *unit) {
   for (uint32_t i = 0; i < unit->uses_count; i++) {
     const struct cxx_use *use = &unit->uses[i];
     if (use->role != CXX_ROLE_DEFINITION || use->owner != CXX_OWNER_REMOVED || use->ast == CXX_OWNER_OTHER ||
@@ -486,13 +488,24 @@ static void take_definitions(struct cxx_index *index, const struct cxx_unit *uni
       continue;
     const struct cxx_name *name = cxx_index_name(unit->scan, use->name);
     for (unsigned k = 0; k < name->symbols_count && !name->is_template; k++)
-      index->defined[name->symbols[k] - unit->scan->catalog->symbols] = true;
+      cxx_facts_add(facts, CXX_FACT_FUNCTION, name->symbols[k]->id, strlen(name->symbols[k]->id));
   }
 }
 
-static void add_definitions(struct scan *scan, const struct source_file *file) {
+static void take_elsewhere(struct cxx_facts *facts, struct cxx_unit *unit) {
+  int count = unit->scan->cxx_index->names_count;
+  bool *names = arena_alloc(&unit->arena, (size_t)count * sizeof *names);
+  cxx_scopes_elsewhere(unit, names);
+  for (int i = 0; i < count; i++)
+    if (names[i])
+      cxx_facts_add(facts, CXX_FACT_ELSEWHERE, unit->scan->cxx_index->names[i].word,
+                    unit->scan->cxx_index->names[i].length);
+}
+
+static void add_definitions(struct scan *scan, struct source_file *file) {
   struct cxx_index *index = scan->cxx_index;
   struct cxx_unit *unit = scan_alloc(NULL, sizeof *unit);
+  struct cxx_facts facts = {0};
   cxx_unit_open(unit, scan, file, NULL);
   bool found = false;
   for (uint32_t i = 0; i < unit->uses_count; i++)
@@ -500,13 +513,14 @@ static void add_definitions(struct scan *scan, const struct source_file *file) {
                       cxx_index_name(scan, unit->uses[i].name)->removed);
   if (found && !unit->c_source)
     cxx_ast_resolve(unit);
-  if (!unit->c_source) {
-    pthread_mutex_lock(&index->mutex);
-    cxx_scopes_elsewhere(unit, index->elsewhere);
-    if (found)
-      take_definitions(index, unit);
-    pthread_mutex_unlock(&index->mutex);
-  }
+  if (!unit->c_source)
+    take_elsewhere(&facts, unit);
+  if (found && !unit->c_source)
+    take_definitions(&facts, unit);
+  file->defines = cxx_facts_end(&facts);
+  pthread_mutex_lock(&index->mutex);
+  add_defined(scan, file);
+  pthread_mutex_unlock(&index->mutex);
   if (!found && atomic_fetch_add(&index->units_size, unit->parts_size) + unit->parts_size <= MOST_KEPT) {
     index->units[file - scan->files] = unit;
     return;
@@ -517,11 +531,10 @@ static void add_definitions(struct scan *scan, const struct source_file *file) {
 
 /* --- the parts of the work ---------------------------------------------------------------------------------------- */
 
-static void lex_hit(void *user, unsigned worker, size_t number) {
+static void read_hit(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
-  struct cxx_tokens own;
   (void)worker;
-  cxx_index_tokens(scan, &scan->files[scan->cxx_index->hits[number]], &own);
+  cxx_index_told(scan, &scan->files[scan->cxx_index->hits[number]]);
 }
 
 static void add_facts(void *user, unsigned worker, size_t number) {
@@ -533,61 +546,53 @@ static void add_facts(void *user, unsigned worker, size_t number) {
 static void look_over(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
   struct cxx_index *index = scan->cxx_index;
-  struct table *wanted = arena_alloc(&index->arena, sizeof *wanted);
   (void)worker, (void)number;
   for (size_t i = 0; i < index->hits_count; i++) {
-    const struct source_file *file = &scan->files[index->hits[i]];
-    struct cxx_tokens own;
-    const struct cxx_tokens *tokens = cxx_index_tokens(scan, file, &own);
-    for (uint32_t k = 0; k + 1 < tokens->count; k++) {
-      const uint8_t *word = file->bytes + tokens->list[k].start;
-      size_t length = tokens->list[k].end - tokens->list[k].start;
-      if (is_word(tokens, k) && is_punct(tokens, k + 1, '(') && !find(wanted, word, length))
-        add(index, wanted, word, length, 0);
-    }
-    add_registrars(scan, tokens);
-    add_renamed(scan, tokens);
-    index->candidates[index->hits[i]] = may_define_function(scan, tokens);
-    cxx_tokens_free(&own);
+    add_told(scan, index->hits[i]);
+    if (scan->files[index->hits[i]].defines)
+      add_defined(scan, &scan->files[index->hits[i]]);
   }
   build_headers(scan);
   index->database = cxx_database_open(scan);
   for (size_t i = scan->files_count; i-- > 0;)
-    if (scan->files[i].facts)
+    if (scan->files[i].facts) {
       add_includes(index, &scan->files[i], i);
-  for (size_t i = 0; i < scan->files_count; i++)
-    if (scan->files[i].facts && may_define(wanted, &scan->files[i]) && cxx_index_load(scan, &scan->files[i]))
-      add_macros(scan, wanted, &scan->files[i]);
+      add_macros(scan, i);
+    }
 }
 
 static void look_for_definitions(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
-  size_t file = scan->cxx_index->hits[number];
+  size_t at = scan->cxx_index->hits[number];
+  struct source_file *file = &scan->files[at];
+  struct cxx_facts none = {0};
   (void)worker;
-  if (scan->cxx_index->candidates[file])
-    add_definitions(scan, &scan->files[file]);
+  cxx_asked_into(file->asked);
+  if (!file->defines && scan->cxx_index->candidates[at] && cxx_index_load(scan, file))
+    add_definitions(scan, file);
+  else if (!file->defines)
+    file->defines = cxx_facts_end(&none);
+  cxx_asked_into(NULL);
 }
 
 static bool is_hit(const struct source_file *file) {
-  return file->language == LANGUAGE_CXX && file->hit && file->bytes;
+  return file->language == LANGUAGE_CXX && file->hit && (file->bytes || file->known);
 }
 
 static bool is_unknown(const struct source_file *file) {
   return file->language == LANGUAGE_CXX && !file->facts && file->result.coverage == COVERAGE_FULL;
 }
 
-unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
+void cxx_index_begin(struct scan *scan) {
+  if (scan->cxx_index)
+    return;
   struct cxx_index *index = scan_alloc(NULL, sizeof *index);
   memset(index, 0, sizeof *index);
   scan->cxx_index = index;
   pthread_mutex_init(&index->readers.mutex, NULL);
   pthread_mutex_init(&index->mutex, NULL);
   pthread_mutex_init(&index->loader_mutex, NULL);
-  index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
   build_names(scan);
-  index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
-  index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
-  build_stand_ins(scan);
   index->files_count = scan->files_count;
   index->units = scan_alloc(NULL, scan->files_count * sizeof *index->units);
   index->tokens = scan_alloc(NULL, scan->files_count * sizeof *index->tokens);
@@ -595,12 +600,21 @@ unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
     atomic_init(&index->tokens[i], NULL);
     index->units[i] = NULL;
   }
+}
+
+unsigned cxx_index_plan(struct scan *scan, struct crew *crew) {
+  cxx_index_begin(scan);
+  struct cxx_index *index = scan->cxx_index;
+  index->defined = arena_alloc(&index->arena, scan->catalog->symbols_count * sizeof *index->defined);
+  index->renamed = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->renamed);
+  index->elsewhere = arena_alloc(&index->arena, (size_t)index->names_count * sizeof *index->elsewhere);
+  build_stand_ins(scan);
   index->candidates = arena_alloc(&index->arena, scan->files_count);
   index->hits = scan_largest_first(scan, is_hit, &index->hits_count);
   size_t unknown_count;
   index->unknown = scan_largest_first(scan, is_unknown, &unknown_count);
   unsigned known = crew_add(crew, add_facts, scan, unknown_count, 0);
-  unsigned lexed = crew_add(crew, lex_hit, scan, index->hits_count, 0);
+  unsigned lexed = crew_add(crew, read_hit, scan, index->hits_count, 0);
   /* Of a tree without a name in C++ nothing is asked. */
   unsigned looked = crew_add(crew, look_over, scan, index->hits_count > 0, known | lexed);
   /* Needs the headers and macros. */
@@ -639,27 +653,22 @@ const struct cxx_database *cxx_index_database(const struct scan *scan) {
   return scan->cxx_index->database;
 }
 
-bool cxx_index_macro(const struct scan *scan, const uint8_t *text, size_t length) {
-  return find(&scan->cxx_index->macros, text, length) != NULL;
-}
-
-bool cxx_index_pastes(const struct scan *scan, const uint8_t *text, size_t length) {
-  const struct entry *entry = find(&scan->cxx_index->macros, text, length);
-  return entry && entry->value != 0;
-}
-
 bool cxx_index_renames(const struct scan *scan, int name) {
+  cxx_asked(CXX_FACT_RENAMED, scan->cxx_index->names[name].word, scan->cxx_index->names[name].length);
   return scan->cxx_index->renamed[name];
 }
 
 bool cxx_index_elsewhere(const struct scan *scan, int name) {
+  cxx_asked(CXX_FACT_ELSEWHERE, scan->cxx_index->names[name].word, scan->cxx_index->names[name].length);
   return scan->cxx_index->elsewhere[name];
 }
 
 bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *symbol) {
+  cxx_asked(CXX_FACT_FUNCTION, symbol->id, strlen(symbol->id));
   return scan->cxx_index->defined[symbol - scan->catalog->symbols];
 }
 
 bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length) {
+  cxx_asked(CXX_FACT_REGISTRAR, text, length);
   return find(&scan->cxx_index->registrars, text, length) != NULL;
 }

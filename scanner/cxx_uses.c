@@ -1,5 +1,6 @@
 /* Verdicts for names in code, and the front's entry point. */
 #include "scanner/changed.h"
+#include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
 #include "scanner/ignore.h"
 
@@ -225,6 +226,7 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
     result_coverage(result, COVERAGE_NONE, "larger than %zu MiB", CXX_LARGEST >> 20);
     return;
   }
+  cxx_asked_into(file->asked);
   struct cxx_unit *unit = cxx_unit_new(scan, file);
   unit->result = result;
   read_ignores(unit);
@@ -238,4 +240,5 @@ void cxx_analyse(const struct scan *scan, const struct source_file *file, struct
     cxx_changed(scan, file, result);
   cxx_unit_free(unit);
   free(unit);
+  cxx_asked_into(NULL);
 }

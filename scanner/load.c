@@ -122,6 +122,7 @@ bool load_known(struct source_file *file) {
     return true;
   }
   load_drop(file);
+  file->moved = true;
   result_free(&known);
   if (file->result.coverage == COVERAGE_FULL)
     result_coverage(&file->result, COVERAGE_NONE, "cannot be read: it changed while the tree was read");

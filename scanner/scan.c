@@ -1,6 +1,8 @@
 /* One run over one root: walk, read, prefilter, index, analyse with worker threads, sort. */
 #include "scanner/cache.h"
 #include "scanner/crew.h"
+#include "scanner/cxx_facts.h"
+#include "scanner/cxx_front.h"
 #include "scanner/ignore.h"
 #include "scanner/load.h"
 #include "scanner/report.h"
@@ -96,6 +98,11 @@ void scan_free_file(struct source_file *file) {
   result_free(&file->result);
   load_drop(file);
   free(file->facts);
+  free(file->defines);
+  free(atomic_load(&file->told));
+  if (file->asked)
+    cxx_keys_free(file->asked);
+  free(file->asked);
   free(file->full_path);
 }
 
@@ -167,17 +174,28 @@ struct list {
   atomic_size_t *done;
 };
 
+static void restore_cxx(void *user, unsigned worker, size_t number) {
+  struct scan *scan = user;
+  (void)worker, (void)number;
+  cache_restore_cxx(scan->cache, scan);
+}
+
 static void restore_python(void *user, unsigned worker, size_t number) {
   struct scan *scan = user;
   (void)worker, (void)number;
   cache_restore_python(scan->cache, scan);
 }
 
+/* The bytes of a file with a hit. Those of C++ may be wanted by several workers. */
+static bool load(struct scan *scan, struct source_file *file) {
+  return file->language == LANGUAGE_CXX && scan->cxx_index ? cxx_index_load(scan, file) : load_known(file);
+}
+
 static void analyse(void *user, unsigned worker, size_t number) {
   const struct list *list = user;
   struct source_file *file = &list->scan->files[list->files[number]];
   (void)worker;
-  if (!file->cached && load_known(file))
+  if (!file->cached && load(list->scan, file))
     scan_analyse(list->scan, file, &file->result);
   atomic_fetch_add(list->done, 1);
 }
@@ -194,12 +212,6 @@ static bool is_cxx(const struct source_file *file) {
   return is_live(file) && file->language == LANGUAGE_CXX;
 }
 
-static void load(void *user, unsigned worker, size_t number) {
-  const struct list *list = user;
-  (void)worker;
-  load_known(&list->scan->files[list->files[number]]);
-}
-
 #define SLICES 64
 
 /* The report shows the lines with findings. The results of an earlier scan are there before this part. */
@@ -208,11 +220,7 @@ static void load_shown(void *user, unsigned worker, size_t slice) {
   (void)worker;
   for (size_t i = slice; i < scan->files_count; i += SLICES)
     if (scan->files[i].cached && scan->files[i].result.findings_count)
-      load_known(&scan->files[i]);
-}
-
-static bool is_unread_cxx(const struct source_file *file) {
-  return file->language == LANGUAGE_CXX && file->hit && !file->bytes;
+      load(scan, &scan->files[i]);
 }
 
 static bool is_text(const struct source_file *file) {
@@ -236,14 +244,12 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
   unsigned cxx_ready = 0;
   bool has_cxx = false;
   for (size_t i = 0; i < scan->files_count && !has_cxx; i++)
-    has_cxx = is_cxx(&scan->files[i]);
-  if (has_cxx) {
-    struct list unread = list_of(scan, is_unread_cxx, NULL);
-    crew_run(load, &unread, unread.count, threads);
-    free(unread.files);
+    has_cxx = is_cxx(&scan->files[i]) && !scan->files[i].holds;
+  if (has_cxx)
     /* First, since its work is the longest that goes on in one worker. */
     cxx_ready = cxx_index_plan(scan, crew);
-  }
+  if (scan->cache)
+    cxx_ready = crew_add(crew, restore_cxx, scan, 1, cxx_ready);
   unsigned python_ready = python_index_plan(scan, crew, threads);
   if (scan->shards)
     take_files_of_shard(scan);
@@ -253,7 +259,7 @@ void scan_run(struct scan *scan, unsigned threads, bool progress) {
               cxx = list_of(scan, is_cxx, &done);
   crew_add(crew, analyse, &python, python.count, python_ready);
   if (scan->cache)
-    crew_add(crew, load_shown, scan, SLICES, python_ready);
+    crew_add(crew, load_shown, scan, SLICES, python_ready | cxx_ready);
   crew_add(crew, analyse, &cxx, cxx.count, cxx_ready);
   crew_add(crew, analyse, &text, text.count, 0);
   atomic_store(&count, text.count + python.count + cxx.count);

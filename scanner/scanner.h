@@ -119,11 +119,15 @@ struct source_file {
   const uint8_t *first_bytes; /* what the indexes saw: bytes, until a fix gives the file new ones */
   bool hit;                   /* the prefilter saw something of the catalog in it */
   uint8_t seen;               /* and what: SEEN_ bits of prefilter.h */
-  char *facts;                /* of C++ files, see cxx_facts.h; owned; NULL when the file was not read */
+  char *facts, *defines;      /* of C++ files, see cxx_facts.h: from the bytes, and what it defines; owned; */
+  _Atomic(char *) told;       /* from the tokens; NULL: not known */
   struct file_id id;          /* only with a cache: */
   bool known;                 /* it is as an earlier scan has left it, and was not read */
   uint64_t hash;              /* of the bytes, of files with a hit and of all C++ files */
   bool cached;                /* the result is that of an earlier scan */
+  bool holds;                 /* of C++ files: it will be, unless what other files define has changed */
+  bool moved;                 /* the C++ front read other bytes than those of the hash */
+  struct cxx_keys *asked;     /* what its analysis asked for (cxx_facts.h); owned; NULL: nobody wants to know */
   bool exported;              /* the Python index looked for exports in it */
   bool elsewhere;             /* belongs to another shard: the indexes see it, it is not analysed and not counted */
   struct result result;
@@ -153,6 +157,7 @@ enum exit_status {
 };
 
 struct cache;
+struct cxx_keys;
 struct rules;
 struct python_index;
 struct cxx_index;
@@ -291,6 +296,8 @@ unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned thread
 void python_index_free(struct scan *scan);
 void python_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 
+/* The beginning of the index: what is asked of one file alone. cxx_index_plan does it, too. */
+void cxx_index_begin(struct scan *scan);
 unsigned cxx_index_plan(struct scan *scan, struct crew *crew);
 void cxx_index_free(struct scan *scan);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
