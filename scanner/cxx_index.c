@@ -645,6 +645,15 @@ void cxx_index_free(struct scan *scan) {
   scan->cxx_index = NULL;
 }
 
+void cxx_free_facts(struct source_file *file) {
+  free(file->facts);
+  free(file->defines);
+  free(atomic_load(&file->told));
+  if (file->asked)
+    cxx_keys_free(file->asked);
+  free(file->asked);
+}
+
 struct cxx_readers *cxx_index_readers(const struct scan *scan) {
   return &scan->cxx_index->readers;
 }

@@ -1,7 +1,6 @@
 /* One run over one root: walk, read, prefilter, index, analyse with worker threads, sort. */
 #include "scanner/cache.h"
 #include "scanner/crew.h"
-#include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
 #include "scanner/ignore.h"
 #include "scanner/load.h"
@@ -97,12 +96,7 @@ static int compare_full_paths(const void *left, const void *right) {
 void scan_free_file(struct source_file *file) {
   result_free(&file->result);
   load_drop(file);
-  free(file->facts);
-  free(file->defines);
-  free(atomic_load(&file->told));
-  if (file->asked)
-    cxx_keys_free(file->asked);
-  free(file->asked);
+  cxx_free_facts(file);
   free(file->full_path);
 }
 

@@ -300,6 +300,8 @@ void python_analyse(const struct scan *scan, const struct source_file *file, str
 void cxx_index_begin(struct scan *scan);
 unsigned cxx_index_plan(struct scan *scan, struct crew *crew);
 void cxx_index_free(struct scan *scan);
+/* What the front has left in a file, after the index is gone. */
+void cxx_free_facts(struct source_file *file);
 void cxx_analyse(const struct scan *scan, const struct source_file *file, struct result *result);
 /* What libclang finds wrong in the file as it is in file->bytes, with the stand-ins for all headers from elsewhere.
  * List and texts are owned by the caller. */

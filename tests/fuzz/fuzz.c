@@ -70,9 +70,9 @@ void fuzz_file(const char *path, const uint8_t *data, size_t size) {
     free(new_bytes);
   }
   result_free(&file.result);
-  free(file.facts);
   cxx_index_free(&scan);
   python_index_free(&scan);
+  cxx_free_facts(&file);
   rules_free(&scan);
   free(bytes);
 }

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     result_free(&result);
   }
   for (size_t i = 0; i < 3; i++)
-    free(files[i].facts);
+    cxx_free_facts(&files[i]);
   cxx_index_free(&scan);
   rules_free(&scan);
   for (size_t i = 0; i < scan.notes_count; i++) {

@@ -57,7 +57,7 @@ static const char *find(const char *kernel, const struct text *texts) {
     result_free(&result);
   }
   for (size_t i = 0; i < count; i++)
-    free(files[i].facts);
+    cxx_free_facts(&files[i]);
   cxx_index_free(&scan);
   rules_free(&scan);
   return out;
