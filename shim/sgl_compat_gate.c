@@ -112,11 +112,12 @@ static void look_at_uses(struct findings *findings, const char *id, const struct
 
 static void look_at_shadow(struct findings *findings, const char *id, bool on, const json_t *stats) {
   const json_t *shadow = json_object_get(json_object_get(stats, "shadow"), id);
-  long long mismatches = count_of(shadow, "mismatches"), errors = count_of(shadow, "errors");
+  long long mismatches = count_of(shadow, "mismatches");
   if (mismatches)
     add(&findings->against, "%lld of its shadow's comparisons did not match", mismatches);
   else if (on && !count_of(shadow, "matches"))
-    add(&findings->against, "its shadow is on, but has compared nothing%s", errors ? ": all were errors" : "");
+    add(&findings->against, "the policy has its shadow on, but %s",
+        shadow ? tool_report_shadow(shadow).text : "no process had it on");
 }
 
 static void look_at_sources(struct findings *findings, unsigned symbol, const struct gate *gate) {

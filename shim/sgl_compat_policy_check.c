@@ -27,11 +27,15 @@ struct found {
   char text[400];
 };
 
+enum { KINDS = POLICY_SHADOW + 1, ALL = COMPAT_SYMBOLS /* the place of `*` among the symbols */ };
+
 struct check {
   struct policy_directive *list;
   struct found *faults;
   size_t count, faults_count;
   int today;
+  /* Of each kind and symbol, once all have been read; NULL: none. */
+  const struct policy_directive *first[KINDS][COMPAT_SYMBOLS + 1], *last[KINDS][COMPAT_SYMBOLS + 1];
 };
 
 static void keep(void *user, const struct policy_directive *directive) {
@@ -67,16 +71,24 @@ static const char *name_of(const struct policy_directive *directive) {
   return directive->symbol == POLICY_ALL ? "*" : compat_symbols[directive->symbol].id;
 }
 
-/* The file's last directive of a kind that speaks of the symbol, by its name before `*`; NULL. */
-static const struct policy_directive *find(const struct check *check, enum policy_kind kind, unsigned symbol) {
-  const struct policy_directive *found = NULL;
+static unsigned place_of(unsigned symbol) {
+  return symbol == POLICY_ALL ? ALL : symbol;
+}
+
+static void index_list(struct check *check) {
   for (size_t i = 0; i < check->count; i++) {
     const struct policy_directive *one = &check->list[i];
-    if (one->kind == kind &&
-        (one->symbol == symbol || (one->symbol == POLICY_ALL && !(found && found->symbol == symbol))))
-      found = one;
+    unsigned place = place_of(one->symbol);
+    check->last[one->kind][place] = one;
+    if (!check->first[one->kind][place])
+      check->first[one->kind][place] = one;
   }
-  return found;
+}
+
+/* The file's last directive of a kind that speaks of the symbol, by its name before `*`; NULL. */
+static const struct policy_directive *find(const struct check *check, enum policy_kind kind, unsigned symbol) {
+  const struct policy_directive *own = check->last[kind][place_of(symbol)];
+  return own ? own : check->last[kind][ALL];
 }
 
 /* How to compare, and never when. `first=0` alone is the way to end what an earlier source has begun. */
@@ -84,15 +96,12 @@ static bool says_how_only(const struct policy_shadow *shadow) {
   return !shadow->first && !shadow->every && (shadow->budget || shadow->tolerance > 0 || shadow->return_other);
 }
 
-static void check_directive(struct check *check, size_t index) {
-  const struct policy_directive *one = &check->list[index];
+static void check_directive(struct check *check, const struct policy_directive *one) {
   const char *name = name_of(one);
-  for (size_t i = 0; i < index; i++)
-    if (check->list[i].kind == one->kind && check->list[i].symbol == one->symbol) {
-      fault(check, one, "%s: line %u says the same kind of thing already; the later one wins",
-            one->kind == POLICY_DEFAULT ? "default" : name, check->list[i].line);
-      break;
-    }
+  const struct policy_directive *before = check->first[one->kind][place_of(one->symbol)];
+  if (before != one)
+    fault(check, one, "%s: line %u says the same kind of thing already; the later one wins",
+          one->kind == POLICY_DEFAULT ? "default" : name, before->line);
   const struct policy_directive *deny = one->kind == POLICY_DENY ? NULL : find(check, POLICY_DENY, one->symbol);
   const struct policy_directive *stage = find(check, POLICY_STAGE, one->symbol);
   switch (one->kind) {
@@ -141,8 +150,9 @@ static bool check_file(const char *path, int today) {
   if (size > POLICY_MOST)
     add(&check, 1, "the file is larger than a mebibyte, so no program takes it");
   policy_parse(text, size, keep, add, &check);
+  index_list(&check);
   for (size_t i = 0; i < check.count; i++)
-    check_directive(&check, i);
+    check_directive(&check, &check.list[i]);
   if (check.faults_count)
     qsort(check.faults, check.faults_count, sizeof *check.faults, by_line);
   for (size_t i = 0; i < check.faults_count; i++) {

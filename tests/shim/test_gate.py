@@ -201,8 +201,9 @@ def test_extensions():
 def test_shadow():
     policy = f"{ROUTER} = warn\nshadow {ROUTER} first=2\n"
     equal(gate(policy, shadow(calls=9, matches=2)), f"{ROUTER}: warn to error: yes\n")
-    equal(gate(policy, shadow(calls=9, ignored=2), status=1), f"{ROUTER}: warn to error: no\n    its shadow is on, but has compared nothing\n")
-    equal(gate(policy, status=1), f"{ROUTER}: warn to error: no\n    its shadow is on, but has compared nothing\n")
+    equal(gate(policy, shadow(calls=9, ignored=2), status=1), f"{ROUTER}: warn to error: no\n"
+          "    the policy has its shadow on, but nothing was compared: 0 matched, 0 did not, 2 ignored, 0 over the budget, 0 errors, of 9 calls\n")
+    equal(gate(policy, status=1), f"{ROUTER}: warn to error: no\n    the policy has its shadow on, but no process had it on\n")
     out = gate(f"{ROUTER} = warn\n", shadow(calls=9, matches=7, mismatches=2), status=1)
     assert "2 of its shadow's comparisons did not match" in out, out
 

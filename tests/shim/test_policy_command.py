@@ -112,6 +112,12 @@ def test_check_of_many_files():
     assert done.stderr == f"sgl-compat: {HOME}/none: No such file or directory\nsgl-compat: {HOME}: Is a directory\n", done.stderr
 
 
+def test_check_of_the_largest_file():
+    """A fault for each directive, in a second."""
+    done = run("policy", "check", put("deny *\n" * 149000, "large"), status=1)
+    assert done.stdout.count("\n") == 148999 and "large:149000: *: line 1 says the same" in done.stdout, done.stdout[-200:]
+
+
 # --- show -------------------------------------------------------------------------------------------------------------
 
 def test_sources():
