@@ -38,15 +38,20 @@ struct check {
   const struct policy_directive *first[KINDS][COMPAT_SYMBOLS + 1], *last[KINDS][COMPAT_SYMBOLS + 1];
 };
 
+/* Room for one more than `count`: it is doubled at each power of two. */
+static void *grow(void *list, size_t count, size_t size) {
+  return count & (count - 1) ? list : tool_realloc(list, (count ? count * 2 : 1) * size);
+}
+
 static void keep(void *user, const struct policy_directive *directive) {
   struct check *check = user;
-  check->list = tool_realloc(check->list, (check->count + 1) * sizeof *check->list);
+  check->list = grow(check->list, check->count, sizeof *check->list);
   check->list[check->count++] = *directive;
 }
 
 static void add(void *user, unsigned line, const char *text) {
   struct check *check = user;
-  check->faults = tool_realloc(check->faults, (check->faults_count + 1) * sizeof *check->faults);
+  check->faults = grow(check->faults, check->faults_count, sizeof *check->faults);
   struct found *found = &check->faults[check->faults_count++];
   found->line = line;
   snprintf(found->text, sizeof found->text, "%s", text);
