@@ -202,6 +202,8 @@ struct catalog_library {
   const char *const *distributions; /* names of the wheels: sgl-kernel, sglang-kernel, ... */
   unsigned distributions_count;
   const char *cxx_header;      /* "sgl_kernel_ops.h" */
+  const char *extension;       /* the compiled module that the package loads: "common_ops"; "" when not known */
+  const char *source_folder;   /* where its sources, tests and benchmarks are in its repository; "" when not known */
   const char *const *releases; /* kernel releases known, oldest first */
   unsigned releases_count;
   const char *const *sglang_releases; /* sglang releases known, oldest first */

@@ -295,6 +295,8 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
   field(out, "op_namespace", library->op_namespace);
   array_fields(out, "library", 0, "distributions", library->distributions_count);
   field(out, "cxx_header", library->cxx_header);
+  field(out, "extension", library->extension);
+  field(out, "source_folder", library->source_folder);
   array_fields(out, "library", 0, "releases", library->releases_count);
   array_fields(out, "library", 0, "sglang_releases", library->sglang_releases_count);
   array_fields(out, "library", 0, "sglang_pins", library->sglang_pins_count);

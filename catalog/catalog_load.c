@@ -208,6 +208,8 @@ static const cyaml_schema_field_t library_fields[] = {
     TEXT(catalog_library, op_namespace, OPTIONAL),
     LIST(catalog_library, distributions, string_entry, OPTIONAL),
     TEXT(catalog_library, cxx_header, OPTIONAL),
+    TEXT(catalog_library, extension, OPTIONAL),
+    TEXT(catalog_library, source_folder, OPTIONAL),
     LIST(catalog_library, releases, string_entry, REQUIRED),
     LIST(catalog_library, sglang_releases, string_entry, OPTIONAL),
     LIST(catalog_library, sglang_pins, sglang_pin_entry, OPTIONAL),
@@ -262,7 +264,8 @@ static bool fill_change(struct catalog_change *change) {
 }
 
 static bool fill_catalog(struct catalog *catalog) {
-  bool ok = fill(&catalog->library.op_namespace) && fill(&catalog->library.cxx_header);
+  bool ok = fill(&catalog->library.op_namespace) && fill(&catalog->library.cxx_header) &&
+            fill(&catalog->library.extension) && fill(&catalog->library.source_folder);
   for (unsigned i = 0; ok && i < catalog->library.sglang_pins_count; i++) {
     struct catalog_sglang_pin *pin = (struct catalog_sglang_pin *)&catalog->library.sglang_pins[i];
     ok = fill(&pin->torch) && fill(&pin->flashinfer);

@@ -10,7 +10,7 @@
 static const char help[] =
     "usage: sgl-migrate audit [OPTION]... PATH...\n"
     "       sgl-migrate audit [OPTION]... --pid N\n"
-    "Say of binaries which removed sgl_kernel functions and operators they need or have, and who answers them.\n"
+    "Say of binaries which removed functions and operators they need or have, and who answers them.\n"
     "\n"
     "PATH is an ELF file, a static archive, a wheel, zip or tar file (read in place), a folder such as site-packages,\n"
     "the root folder of a container, or an image of docker save or OCI, packed or as a folder.\n"

@@ -8,7 +8,7 @@
 
 static const char help[] =
     "usage: sgl-migrate doctor [OPTION]... [PREFIX|SITE_PACKAGES]\n"
-    "Say what is wrong with an installed environment: who owns the import sgl_kernel, missing files and libraries,\n"
+    "Say what is wrong with an installed environment: who owns the kernel's package, missing files and libraries,\n"
     "torch and its ABI, CUDA runtimes, driver, NVRTC, the JIT's cache, the shim, and who answers each removed name.\n"
     "\n"
     "The environment is PREFIX (the folder above lib/python3.*), a site-packages folder, else VIRTUAL_ENV, else that "
@@ -16,9 +16,8 @@ static const char help[] =
     "the python3 in PATH. Files are only read; no code of the environment runs, no network is used.\n"
     "\n"
     "options:\n"
-    "  --import           also run the environment's python3, for at most 120 seconds: it imports torch and sgl_kernel "
-    "and\n"
-    "                     says what the process has loaded and who answers each name\n"
+    "  --import           also run the environment's python3, for at most 120 seconds: it imports torch and the\n"
+    "                     kernel's package and says what the process has loaded and who answers each name\n"
     "  --all              list all names of the catalog, also those that are served\n"
     "  --format FORMAT    what is printed on standard output: text (default), json\n"
     "  --catalog FILE     use this catalog in place of the built-in one\n"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const char help_start[] = "usage: sgl-migrate fix [OPTION]... PATH...\n"
-                                 "Rewrite the uses of removed sgl_kernel names that are safe to rewrite.\n";
+                                 "Rewrite the uses of removed names that are safe to rewrite.\n";
 static const char help_fix_options[] =
     "  --diff             print a unified diff for git apply on standard output, and write nothing\n"
     "  --interactive      show each change and ask whether to make it\n"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 static const char help_start[] = "usage: sgl-migrate scan [OPTION]... PATH...\n"
-                                 "List uses of removed sgl_kernel names.\n";
+                                 "List uses of removed names.\n";
 static const char help_scan_options[] =
     "  --format FORMAT    what is printed on standard output: text (default), sarif (SARIF 2.1.0), json (all facts),\n"
     "                     github (annotations of GitHub Actions), junit (JUnit XML), html (one page for a browser)\n"

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* That of a wheel that is for one only, else what torch is built for. */
 static enum catalog_platform platform_of(const struct doctor *doctor) {
-  const struct doctor_package *kernel = doctor->kernel;
-  if (kernel && doctor_same_name(kernel->name, "sglang-kernel-cpu"))
-    return CATALOG_CPU;
-  if (kernel && doctor_same_name(kernel->name, "sglang-kernel-xpu"))
-    return CATALOG_XPU;
+  const struct catalog_library *library = &doctor->catalog->library;
+  for (unsigned i = 0; doctor->kernel && i < library->wheels_count; i++)
+    if (library->wheels[i].platforms_count == 1 &&
+        doctor_same_name(doctor->kernel->name, library->wheels[i].distribution))
+      return library->wheels[i].platforms[0];
   return doctor->torch_hip ? CATALOG_ROCM : CATALOG_CUDA;
 }
 

@@ -127,6 +127,37 @@ static bool sglang_wants(const struct doctor *doctor, struct pins *pins) {
   return pins_kernel(pins) != NULL;
 }
 
+/* "pip install a (CUDA, ROCm, from 0.4.0) or b (CPU), in the release that the caller pins"; owned by the caller. */
+static char *list_of_wheels(const struct catalog *catalog) {
+  const struct catalog_library *library = &catalog->library;
+  if (!library->wheels_count && !library->distributions_count)
+    return scan_format("install what provides %s, in the release that the caller pins", library->package);
+  char *text = scan_format("pip install");
+  for (unsigned i = 0; i < library->wheels_count; i++) {
+    const struct catalog_wheel *wheel = &library->wheels[i];
+    char *longer = scan_format("%s%s %s (", text, i ? " or" : "", wheel->distribution);
+    free(text);
+    text = longer;
+    for (unsigned p = 0; p < wheel->platforms_count; p++) {
+      longer = scan_format("%s%s%s", text, p ? ", " : "", catalog_platform_title(wheel->platforms[p]));
+      free(text);
+      text = longer;
+    }
+    longer = scan_format("%s%s%s%s%s)", text, wheel->from ? ", from " : "", wheel->from ? wheel->from : "",
+                         wheel->until ? ", before " : "", wheel->until ? wheel->until : "");
+    free(text);
+    text = longer;
+  }
+  for (unsigned i = 0; !library->wheels_count && i < library->distributions_count; i++) {
+    char *longer = scan_format("%s%s %s", text, i ? " or" : "", library->distributions[i]);
+    free(text);
+    text = longer;
+  }
+  char *all = scan_format("%s, in the release that the caller pins", text);
+  free(text);
+  return all;
+}
+
 /* How to get it; owned by the caller. */
 static char *how_to_install(const struct doctor *doctor) {
   struct pins pins;
@@ -135,16 +166,15 @@ static char *how_to_install(const struct doctor *doctor) {
   const char *release = pin              ? pin->release
                         : doctor->sglang ? catalog_sglang_kernel(doctor->catalog, doctor->sglang->version)
                                          : NULL;
+  const struct catalog_wheel *wheel = catalog_wheel_for(doctor->catalog, CATALOG_CUDA, release);
   char *text;
   if (pin && pin->exact)
     text = scan_format("pip install %s, which sglang %s asks for", pin->text, doctor->sglang->version);
-  else if (release)
-    text =
-        scan_format("pip install sglang-kernel==%s (sgl-kernel==%s for releases before 0.4), which sglang %s asks for",
-                    release, release, doctor->sglang->version);
+  else if (release && wheel)
+    text = scan_format("pip install %s==%s, which sglang %s asks for", wheel->distribution, release,
+                       doctor->sglang->version);
   else
-    text = scan_format("pip install sglang-kernel, the name since 0.4 (sgl-kernel before; sglang-kernel-cpu and "
-                       "sglang-kernel-xpu for other machines), in the release that the caller pins");
+    text = list_of_wheels(doctor->catalog);
   pins_free(&pins);
   return text;
 }

@@ -23,19 +23,19 @@
 #define FILE_CAUSE "A build or a test names a file that was deleted together with the function."
 
 /* A row for each form of message. The name follows `before`, with or without quotes; the first row that matches at a
- * place decides, so longer texts stand before shorter ones. */
+ * place decides, so longer texts stand before shorter ones. Names of the library in `before`: explain_pattern.c. */
 static const struct message {
   const char *before;
   enum subject subject;
   const char *cause;
 } messages[] = {
     {"cannot import name ", SUBJECT_PYTHON, PYTHON_CAUSE},
-    {"module 'sgl_kernel' has no attribute ", SUBJECT_PYTHON, PYTHON_CAUSE},
-    {"'_OpNamespace' 'sgl_kernel' object has no attribute ", SUBJECT_OPERATOR, OPERATOR_CAUSE},
-    {"No such operator sgl_kernel::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
-    {"Could not find schema for sgl_kernel::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
-    {"operator sgl_kernel::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
-    {"Could not run 'sgl_kernel::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
+    {"module '" PACKAGE "' has no attribute ", SUBJECT_PYTHON, PYTHON_CAUSE},
+    {"'_OpNamespace' '" NAMESPACE "' object has no attribute ", SUBJECT_OPERATOR, OPERATOR_CAUSE},
+    {"No such operator " NAMESPACE "::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
+    {"Could not find schema for " NAMESPACE "::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
+    {"operator " NAMESPACE "::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
+    {"Could not run '" NAMESPACE "::", SUBJECT_OPERATOR, OPERATOR_CAUSE},
     {"has no attribute ", SUBJECT_PYTHON, PYTHON_CAUSE},
     {"No module named ", SUBJECT_MODULE, MODULE_CAUSE},
     {"undefined symbol: ", SUBJECT_MANGLED, LOADER_CAUSE},
@@ -241,13 +241,13 @@ static bool is_planned(const struct catalog *catalog, enum subject subject, cons
 
 static void read_messages(const struct catalog *catalog, const char *text, struct explanation *explanation) {
   for (const char *at = text; *at; at++) {
-    const struct message *message = NULL;
-    for (size_t i = 0; i < MESSAGES && !message; i++)
-      if (strncmp(at, messages[i].before, strlen(messages[i].before)) == 0)
-        message = &messages[i];
-    if (!message)
+    const struct message *message = messages;
+    size_t before = 0;
+    while (message < messages + MESSAGES && (before = explain_pattern(&catalog->library, message->before, at)) == 0)
+      message++;
+    if (!before)
       continue;
-    const char *name = at + strlen(message->before);
+    const char *name = at + before;
     for (size_t skip; (skip = *name == ' ' || *name == '\n' ? 1 : quote(name)) > 0;)
       name += skip;
     enum subject subject = message->subject;

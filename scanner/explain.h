@@ -47,6 +47,13 @@ void explain_free(struct explanation *explanation);
 /* The ids that are spelt most like the word, best first: up to `most`. Returns how many. */
 size_t explain_near(const struct catalog *catalog, const char *word, const struct catalog_symbol **near, size_t most);
 
+/* explain_pattern.c: does the text begin with the pattern? PACKAGE, NAMESPACE and EXTENSION in it stand for what the
+ * catalog's library has there; one that it has not fits nowhere. The length of what fits, or 0. */
+#define PACKAGE "\1"
+#define NAMESPACE "\2"
+#define EXTENSION "\3"
+size_t explain_pattern(const struct catalog_library *library, const char *pattern, const char *text);
+
 /* explain_faults.c: adds what the text says besides names. A symbol that nothing defines and that is not in the catalog
  * may be torch's. When all is read, what follows from another fault is dropped. */
 void explain_faults(const struct catalog *catalog, const char *text, struct explanation *explanation);

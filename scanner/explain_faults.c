@@ -3,6 +3,7 @@
 #include "scanner/audit.h"
 #include "scanner/explain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,16 +128,16 @@ static const struct row {
     UNDEFINED("Py", "{} is of Python: the library was compiled for another Python release.",
               "install the wheel of this Python (its cp tag)."),
     /* the kernel package and its torch operators */
-    {WORD_AFTER, "No module named ", "common_ops$", "the compiled part of the kernel package",
+    {WORD_AFTER, "No module named ", EXTENSION "$", "the compiled part of the kernel package",
      "The compiled part of the kernel package did not load. This line follows from the first error, which stands "
      "above it or was swallowed.",
-     "import torch; then import the file common_ops*.so of the package with ctypes.CDLL: that prints the first error.",
+     "import torch; then import the package's compiled file (*.so) with ctypes.CDLL: that prints the first error.",
      true},
-    {ALONE, "ould not load any common_ops", "", "the compiled part of the kernel package",
+    {ALONE, "ould not load any " EXTENSION, "", "the compiled part of the kernel package",
      "The compiled part of the kernel package did not load. This line follows from the first error, which stands "
      "below it or was swallowed.",
-     "paste the whole message; without more, import the file common_ops*.so with ctypes.CDLL after torch: that prints "
-     "the first error.",
+     "paste the whole message; without more, import the package's compiled file (*.so) with ctypes.CDLL after torch: "
+     "that prints the first error.",
      true},
     {ALONE, "Only a single TORCH_LIBRARY can be used to register the namespace", "", "two libraries of one namespace",
      "Two libraries in this process define the same operator namespace: two copies of the kernel package, or an "
@@ -246,9 +247,10 @@ static void add(struct explanation *explanation, const char *title, const char *
   explanation->faults[explanation->faults_count++] = (struct explained_fault){title, told, remedy, consequence};
 }
 
-static bool fits(const struct row *row, const char *text, const char *at, const char **word, size_t *length) {
-  size_t mark = strlen(row->mark);
-  if (strncmp(at, row->mark, mark) != 0)
+static bool fits(const struct catalog_library *library, const struct row *row, const char *text, const char *at,
+                 const char **word, size_t *length) {
+  size_t mark = explain_pattern(library, row->mark, at);
+  if (!mark)
     return false;
   const char *start = at, *end = at;
   if (row->where == WORD_BEFORE) {
@@ -271,10 +273,11 @@ static bool fits(const struct row *row, const char *text, const char *at, const 
       base = c + 1;
   *word = start;
   *length = (size_t)(end - start);
-  size_t wanted = strcspn(row->word, "$");
-  bool whole = row->word[wanted] == '$';
-  return strncmp(base, row->word, wanted) == 0 && (!whole || base + wanted == end) &&
-         (row->where == ALONE || end > start);
+  char beginning[100];
+  bool whole = strchr(row->word, '$') != NULL;
+  snprintf(beginning, sizeof beginning, "%.*s", (int)strcspn(row->word, "$"), row->word);
+  size_t wanted = explain_pattern(library, beginning, base);
+  return (wanted || !*beginning) && (!whole || base + wanted == end) && (row->where == ALONE || end > start);
 }
 
 void explain_symbol(struct explanation *explanation, const char *name, size_t length) {
@@ -312,14 +315,15 @@ static void no_package(const struct catalog_library *library, struct explanation
 }
 
 void explain_faults(const struct catalog *catalog, const char *text, struct explanation *explanation) {
-  const struct row package = {WORD_AFTER, "No module named ", catalog->library.package, NULL, NULL, NULL, false};
+  const struct catalog_library *library = &catalog->library;
+  const struct row package = {WORD_AFTER, "No module named ", PACKAGE "$", NULL, NULL, NULL, false};
   for (const char *at = text; *at; at++) {
     const char *word;
     size_t length;
-    if (fits(&package, text, at, &word, &length) && length == strlen(package.word))
-      no_package(&catalog->library, explanation);
+    if (fits(library, &package, text, at, &word, &length))
+      no_package(library, explanation);
     for (size_t i = 0; i < ROWS; i++) {
-      if (!fits(&rows[i], text, at, &word, &length))
+      if (!fits(library, &rows[i], text, at, &word, &length))
         continue;
       add(explanation, rows[i].title, rows[i].cause, rows[i].remedy, rows[i].consequence, word, length);
       break;

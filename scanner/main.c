@@ -10,7 +10,7 @@ static const struct {
   const char *name, *what;
   int (*run)(int argc, char **argv);
 } commands[] = {
-    {"scan", "list uses of removed sgl_kernel names", command_scan},
+    {"scan", "list uses of removed names", command_scan},
     {"fix", "rewrite the uses that are safe to rewrite", command_fix},
     {"merge", "join SARIF logs of scan", command_merge},
     {"audit", "say what binaries need and have, and who answers it", command_audit},

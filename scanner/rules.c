@@ -75,16 +75,17 @@ static int compare_files(const void *left, const void *right) {
 
 /* Tests and benchmarks are looked for below the kernel's folder: "tests/test_x.py" alone may be anybody's. */
 static void build_files(struct scan *scan, struct rules *rules) {
+  const char *folder = scan->catalog->library.source_folder;
   for (unsigned i = 0; i < scan->catalog->symbols_count; i++) {
     const struct catalog_symbol *symbol = &scan->catalog->symbols[i];
     if (!rules_layer_removed(scan, symbol, CATALOG_LAYER_SOURCES))
       continue;
     for (unsigned k = 0; k < symbol->sources_count; k++)
       add_file(rules, scan_format("%s", symbol->sources[k]), symbol);
-    for (unsigned k = 0; k < symbol->tests_count; k++)
-      add_file(rules, scan_format("sgl-kernel/%s", symbol->tests[k]), symbol);
-    for (unsigned k = 0; k < symbol->benchmarks_count; k++)
-      add_file(rules, scan_format("sgl-kernel/%s", symbol->benchmarks[k]), symbol);
+    for (unsigned k = 0; *folder && k < symbol->tests_count; k++)
+      add_file(rules, scan_format("%s/%s", folder, symbol->tests[k]), symbol);
+    for (unsigned k = 0; *folder && k < symbol->benchmarks_count; k++)
+      add_file(rules, scan_format("%s/%s", folder, symbol->benchmarks[k]), symbol);
   }
   if (rules->files_count)
     qsort(rules->files, rules->files_count, sizeof *rules->files, compare_files);

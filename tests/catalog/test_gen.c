@@ -119,6 +119,8 @@ static void builtin_is_the_file(void) {
   same_text(have->package, want->package);
   same_text(have->op_namespace, want->op_namespace);
   same_text(have->cxx_header, want->cxx_header);
+  same_text(have->extension, want->extension);
+  same_text(have->source_folder, want->source_folder);
   same_list(have->distributions, have->distributions_count, want->distributions, want->distributions_count);
   same_list(have->releases, have->releases_count, want->releases, want->releases_count);
   same_list(have->sglang_releases, have->sglang_releases_count, want->sglang_releases, want->sglang_releases_count);
@@ -276,8 +278,8 @@ static void escapes(void) {
   generate(catalog, folder);
   char *text = read_output(folder, "catalog_builtin.c");
   UNIT_CONTAINS(text, ".summary = \"Says \\\"what\\?\\?/\\\", then a backslash \\\\ and an umlaut \\303\\274.\", ");
-  UNIT_CONTAINS(text,
-                ".op_namespace = \"\", .cxx_header = \"\", .releases = library0_releases, .releases_count = 2, }");
+  UNIT_CONTAINS(text, ".op_namespace = \"\", .cxx_header = \"\", .extension = \"\", .source_folder = \"\", .releases = "
+                      "library0_releases, .releases_count = 2, }");
   free(text);
   text = read_output(folder, "compat_catalog.py");
   UNIT_CONTAINS(text, "\"signature\": \"(x, /, y: str = 'a, b', *, z: dict[str, int] = {'k': 1}) -> None\", ");
