@@ -1,5 +1,6 @@
 #include "shim/call_log.h"
 
+#include "shim/include/sgl_kernel_compat.h"
 #include "shim/job.h"
 #include "shim/quiet.h"
 #include "shim/text.h"
@@ -148,12 +149,12 @@ static void print_tensors(FILE *out, const struct torch_abi *torch, enum serve_k
   sgl_jit_tensor view;
   void *stream;
   if (serve_view(torch, tensors[serve_input(kernel)], &view)) {
-    putc(',', out);
     print_device(out, &view);
     if (view.device_type == SGL_JIT_DEVICE_CUDA && torch_abi_cuda_stream(view.device_index, &stream))
       fprintf(out, ",\"stream\":\"0x%llx\"", (unsigned long long)(uintptr_t)stream);
+    putc(',', out);
   }
-  fputs(",\"tensors\":[", out);
+  fputs("\"tensors\":[", out);
   for (int i = 0; i < serve_tensors(kernel); i++) {
     if (i)
       putc(',', out);
@@ -162,8 +163,7 @@ static void print_tensors(FILE *out, const struct torch_abi *torch, enum serve_k
   putc(']', out);
 }
 
-void call_log_write(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], const char *face,
-                    const char *outcome, const char *message) {
+void call_log_line(const char *symbol, const char *face, const char *outcome, const char *message, const char *more) {
   int saved = errno;
   char *line = NULL;
   size_t size = 0;
@@ -173,14 +173,12 @@ void call_log_write(const struct torch_abi *torch, enum serve_kernel kernel, voi
     return;
   clock_gettime(CLOCK_REALTIME, &now);
   fprintf(out, "{\"time\":%lld.%06ld,\"thread\":%ld,\"symbol\":\"%s\",\"face\":\"%s\",\"outcome\":\"%s\"",
-          (long long)now.tv_sec, now.tv_nsec / 1000, (long)syscall(SYS_gettid), serve_name(kernel), face, outcome);
+          (long long)now.tv_sec, now.tv_nsec / 1000, (long)syscall(SYS_gettid), symbol, face, outcome);
   if (message) {
     fputs(",\"message\":", out);
     text_json(out, message);
   }
-  if (torch)
-    print_tensors(out, torch, kernel, tensors);
-  fputs("}\n", out);
+  fprintf(out, "%s%s}\n", more ? "," : "", more ? more : "");
   if (fclose(out) == 0) {
     sigset_t before = quiet_begin();
     pthread_mutex_lock(&lock);
@@ -196,4 +194,27 @@ void call_log_write(const struct torch_abi *torch, enum serve_kernel kernel, voi
   }
   free(line);
   errno = saved;
+}
+
+void call_log_write(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], const char *face,
+                    const char *outcome, const char *message) {
+  int saved = errno;
+  char *more = NULL;
+  size_t size = 0;
+  FILE *out = torch ? open_memstream(&more, &size) : NULL;
+  if (out)
+    print_tensors(out, torch, kernel, tensors);
+  if (!out || fclose(out) == 0)
+    call_log_line(serve_name(kernel), face, outcome, message, more);
+  free(more);
+  errno = saved;
+}
+
+int sgl_compat_call_log(const char *symbol, const char *face, const char *outcome, const char *message,
+                        const char *more) {
+  if (!call_log_is_on())
+    return 0;
+  if (symbol && face && outcome)
+    call_log_line(symbol, face, outcome, message, more);
+  return 1;
 }

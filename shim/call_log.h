@@ -22,4 +22,7 @@ static inline bool call_log_is_on(void) {
 void call_log_write(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], const char *face,
                     const char *outcome, const char *message);
 
+/* A call whose arguments nobody here can read; more: members of the line in JSON, or NULL. */
+void call_log_line(const char *symbol, const char *face, const char *outcome, const char *message, const char *more);
+
 #endif

@@ -1,5 +1,6 @@
 #include "shim/tombstone.h"
 
+#include "shim/call_log.h"
 #include "shim/forward.h"
 #include "shim/stage.h"
 #include "shim/throw.h"
@@ -36,12 +37,15 @@ void *tombstone_find(unsigned number, const void *site) {
   if (target && !is_forbidden(policy)) {
     char message[SERVE_MESSAGE];
     struct usage_site *counts = usage_site(SGL_COMPAT_CALL_CXX, symbol, site);
-    if (!(policy & POLICY_IS_SET))
-      keep(number, target);
-    else if (!stage_call(SGL_COMPAT_CALL_CXX, symbol, policy, counts, site, message, sizeof message))
+    bool is_set = policy & POLICY_IS_SET, is_logged = call_log_is_on();
+    if (is_set && !stage_call(SGL_COMPAT_CALL_CXX, symbol, policy, counts, site, message, sizeof message))
       target = NULL;
+    else if (!is_set && !is_logged)
+      keep(number, target);
+    if (target && is_logged)
+      call_log_line(compat_symbols[symbol].id, "cxx", "forwarded", NULL, NULL);
     if (target)
-      usage_count(counts, policy & POLICY_IS_SET ? policy_stage(policy) : SGL_COMPAT_STAGE_TOMBSTONE);
+      usage_count(counts, is_set ? policy_stage(policy) : SGL_COMPAT_STAGE_SILENT); /* nothing is said, and it works */
   } else {
     target = NULL;
   }
@@ -66,6 +70,8 @@ void tombstone_throw(unsigned number, const void *site) {
   else
     snprintf(message, sizeof message, "the C++ function %s is gone, " COMPAT_PACKAGE " has dropped it in %s (%s): %s",
              gone->declaration, gone->first_without, gone->change, gone->advice);
+  if (call_log_is_on())
+    call_log_line(compat_symbols[gone->symbol].id, "cxx", "error", message, NULL);
   throw_error(compat_symbols[gone->symbol].id, message);
 }
 

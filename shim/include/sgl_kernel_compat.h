@@ -215,6 +215,12 @@ SGL_COMPAT_API void sgl_compat_usage_again(void *count);
  * SGL_COMPAT_CALL_OPERATOR) do not come here: the statistics say that they are not known. uncounted 0 takes it back. */
 SGL_COMPAT_API void sgl_compat_usage_uncounted(const char *symbol, sgl_compat_call call, int uncounted);
 
+/* With SGL_KERNEL_COMPAT_LOG=calls: a line for a call that does not come through a function of this library. face:
+ * python | operator; outcome: ok | error, with the message or NULL; more: further members of the line in JSON, without
+ * braces, or NULL. Returns 0 where calls are not logged; symbol NULL only asks that. */
+SGL_COMPAT_API int sgl_compat_call_log(const char *symbol, const char *face, const char *outcome, const char *message,
+                                       const char *more);
+
 /* Called in the thread of an operator's call, for the first 16 calls of each operator at each stage, and then whenever
  * their number is a power of two: to find the caller, whom C cannot see, and tell sgl_compat_usage_python. Rules as for
  * the warning hook. NULL: none. */

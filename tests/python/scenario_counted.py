@@ -92,6 +92,22 @@ sgl_kernel_compat.write_statistics(sys.argv[1] + "/after")"""
     assert [line["faces"] for line in found["after"] if "not_counted" in line] == [["operator"]], found
 
 
+def test_a_stage_under_a_star():
+    """All names are asked for, wanted or not: one that is forbidden fails when it is called, and that is a use."""
+    sgl_kernel_compat.set_stage("dsv3_router_gemm", "error")
+    before, scope = counted(), {"__name__": "user"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec("from sgl_kernel import *", scope)
+    assert counted() == before
+    a, w, _ = operands(torch, 2, 256)
+    call = lambda: scope["dsv3_router_gemm"](a, w)
+    raises(ImportError, "its stage is error (set_stage, ", call)
+    assert {n: calls for n, calls in counted().items() if n not in before} == {call.__code__.co_firstlineno: {"error": 1}}
+    sgl_kernel_compat.set_stage("dsv3_router_gemm", "silent")
+    assert (call() == 42).all()
+
+
 def test_a_process_that_uses_nothing():
     with tempfile.TemporaryDirectory() as folder:
         code = f"import sys; sys.path[:0] = {sys.argv[2:]}; import torch, sgl_kernel"

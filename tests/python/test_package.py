@@ -178,6 +178,7 @@ def main():
             "statistics": lambda: scenario("statistics", "new others", SGL_KERNEL_COMPAT_STATS=str(WORK / "statistics"),
                                            SGL_KERNEL_COMPAT_WARN="off", PYTHONWARNINGS="ignore"),
             "counted": lambda: scenario("counted", "old", SGL_KERNEL_COMPAT_STATS=str(WORK / "counted")),
+            "calls": lambda: scenario("calls", "old others", SGL_KERNEL_COMPAT_LOG="calls", SGL_KERNEL_COMPAT_LOG_DIR=str(WORK / "calls")),
             "stub": lambda: scenario("stub", "", PYTHONWARNINGS="ignore"),
             "off": lambda: scenario("off", "new", SGL_KERNEL_COMPAT="0"),
             "alone": lambda: scenario("alone", "", SGL_KERNEL_COMPAT="standalone", PYTHONWARNINGS="ignore"),

@@ -212,8 +212,19 @@ def test_statistics():
     lines = [json.loads(line) for line in file.read_text().splitlines()[1:]]
     assert {line["symbol"] for line in lines} == {"tree_speculative_sampling_target_only", "apply_rope_with_cos_sin_cache_inplace", "awq_dequantize"}, lines
     for line in lines:
-        assert line["face"] == "cxx" and line["calls"] == {"tombstone": 3} and line["failed"] == 2, line
+        assert line["face"] == "cxx" and line["calls"] == {"silent": 1, "tombstone": 2} and line["failed"] == 2, line
         assert line["caller"]["file"].endswith("/counted"), line
+
+
+def test_calls_are_logged():
+    """All of them; their arguments are not known here."""
+    old = compiled("libold.so", OLD, "-shared")
+    run(compiled("logged", PROGRAM, *linked()), "/nonexistent", old, SGL_KERNEL_COMPAT_LOG="calls", SGL_KERNEL_COMPAT_LOG_DIR=str(WORK / "calls"))
+    (file,) = (WORK / "calls").glob("*.calls")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    names = ["tree_speculative_sampling_target_only", "apply_rope_with_cos_sin_cache_inplace", "awq_dequantize"]
+    assert [(line["symbol"], line["face"], line["outcome"]) for line in lines] == [(name, "cxx", outcome) for outcome in ("error", "error", "forwarded", "forwarded") for name in names], lines
+    assert "is gone, sgl_kernel has dropped it" in lines[0]["message"] and "message" not in lines[-1], lines
 
 
 def test_stages():

@@ -17,7 +17,7 @@ find the deleted names. A name that the installed sgl_kernel has is left alone. 
 
     SGL_KERNEL_COMPAT_STATS a folder: who uses which deleted name is written there, for sgl-compat report;
                             write_statistics does it at once
-    SGL_KERNEL_COMPAT_LOG   off (default) | calls: a line for each call of a kernel, with its tensors, into a file of
+    SGL_KERNEL_COMPAT_LOG   off (default) | calls: a line for each call of these names, with its tensors, into a file of
                             SGL_KERNEL_COMPAT_LOG_DIR (default: the folder of the statistics, TMPDIR, /tmp)
 
 sgl_kernel_compat.old has the same functions by import, without any sgl_kernel."""

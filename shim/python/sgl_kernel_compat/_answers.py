@@ -1,7 +1,7 @@
 """What a deleted name is now: this project's kernel, the function that the catalog routes to, or an error with advice."""
 import functools, importlib, sys
 
-from sgl_kernel_compat import _policy, _usage, _warn
+from sgl_kernel_compat import _log, _policy, _usage, _warn
 from sgl_kernel_compat._catalog import PACKAGE, PLACES, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError, SglKernelImportError
 
@@ -139,7 +139,8 @@ def _follow(symbol, kind, module, name, since, until):
         target = getattr(importlib.import_module(module), name)
     except Exception as e:  # whatever a foreign module fails with
         raise Gone(f"{module}.{name} cannot be imported: {type(e).__name__}: {e}") from None
-    return _adapter(symbol, target)
+    made = _adapter(symbol, target)
+    return made if kind == "jit" else _log.logged(symbol, made)  # the C library logs its kernels
 
 
 def find(symbol):
@@ -212,24 +213,41 @@ def is_staged(symbol):
     return policy.is_set or (policy.serve in ("jit", "reference") and _has_kernel(symbol))
 
 
-def own(module, name, symbol, frame, value):
-    """What is handed to frame for module.name, which the installed package has, and its place for _usage.again: by a stage,
-    if one is set, or the kill switch. The package's own code is not told, and `import *` gets the name with a warning at
-    most."""
+def _refusing(module, symbol, value):
+    """For `from module import *`, which asks for all names, and one must not take the others away: the error comes with the
+    call, if the stage is still so."""
+
+    def refused(*args, **kwargs):
+        policy = _policy.of(symbol)
+        if not _policy.is_forbidden(symbol):
+            return value(*args, **kwargs)
+        _usage.access(symbol, policy.stage, sys._getframe(1))
+        raise SglKernelImportError(forbidden_text(f"{module}.{symbol}", SYMBOLS[symbol], symbol), name=module)
+
+    return functools.update_wrapper(refused, value)
+
+
+def own(module, name, symbol, frame):
+    """What frame gets for module.name, which the installed package has, as a function of the package's value, and its place
+    for _usage.again: by a stage, if one is set, or the kill switch. The package's own code is not told."""
     where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
     if statement is not None and _is_the_packages(statement):
-        return value, None
-    place = _usage.access(symbol, policy.stage if policy.is_set else "silent", frame)
-    forbidden = policy.is_set and _policy.is_forbidden(symbol)
-    if forbidden and not (statement is not None and _is_star(statement)):
+        return lambda value: value, None
+    if policy.is_set and _policy.is_forbidden(symbol):
+        if statement is not None and _is_star(statement):
+            _warn.at_access(where, forbidden_text(where, facts, symbol), frame)
+            return functools.partial(_refusing, module, symbol), None
+        _usage.access(symbol, policy.stage, frame)
         _refuse(module, forbidden_text(where, facts, symbol), frame)
-    if forbidden or (policy.is_set and policy.stage == "warn"):
-        _warn.at_access(where, forbidden_text(where, facts, symbol) if forbidden else warning_text(where, facts), frame)
+    place = _usage.access(symbol, policy.stage if policy.is_set else "silent", frame)
+    if policy.is_set and policy.stage == "warn":
+        _warn.at_access(where, warning_text(where, facts), frame)
     if policy.serve not in ("jit", "reference") or not _has_kernel(symbol):
-        return value, place
+        return functools.partial(_log.logged, symbol), place
     try:
-        return find(symbol), place
+        function = find(symbol)
+        return lambda value: function, place
     except Gone as gone:
         _refuse(module, f"{gone_text(where, facts, gone.args, gone.cause)}; the policy serves it by {policy.serve} ({policy.serve_origin})", frame)
 

@@ -5,7 +5,7 @@ the front of sys.meta_path sees the modules being loaded; what has been loaded b
 being loaded when this package comes is served at once too, for what it asks itself, and again when it is done."""
 import functools, importlib, importlib.machinery, sys
 
-from sgl_kernel_compat import _answers, _policy, _usage
+from sgl_kernel_compat import _answers, _log, _policy, _usage
 from sgl_kernel_compat._catalog import PACKAGE, PLACES
 from sgl_kernel_compat._errors import SglKernelModuleNotFoundError
 
@@ -20,8 +20,7 @@ def _is_loading(module):
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-_answered: dict = {}  # (id of the code, place in it, module, name) -> (function, its place in the statistics, the code): what has been answered and warned about there
-_THE_PACKAGES = object()  # instead of a function: what the module has at that moment
+_answered: dict = {}  # (id of the code, place in it, module, name) -> (answer, its place in the statistics, the code): what has been answered and warned about there
 
 
 def _stage_changed():
@@ -54,9 +53,9 @@ def _remember(key, frame, found):
 
 def _watch(module, place):
     """Names that the module itself has do not come by its __getattr__. Those that the policy speaks of, and where statistics
-    are written all of them, become properties of its type; its code goes on using its globals."""
+    or calls are written all of them, become properties of its type; its code goes on using its globals."""
     own = {name for name in MODULES[place] if name in vars(module)}
-    watched = {name for name, symbol in MODULES[place].items() if _answers.is_staged(symbol)} | (own if _usage.is_on() else set())
+    watched = {name for name, symbol in MODULES[place].items() if _answers.is_staged(symbol)} | (own if _usage.is_on() or _log.is_on() else set())
     new = watched - set(vars(type(module)))
     if new:
         try:
@@ -77,11 +76,11 @@ def _watched(place, name, symbol):
         key = _key(frame, place, name)
         found = _answered.get(key)
         if found is None:
-            found = _answers.own(self.__name__, name, symbol, frame, _THE_PACKAGES)
+            found = _answers.own(self.__name__, name, symbol, frame)
             _remember(key, frame, found)
         else:
             _usage.again(found[1])
-        return value if found[0] is _THE_PACKAGES else found[0]
+        return found[0](value)
 
     def delete(self):
         if vars(self).pop(name, self) is self:

@@ -3,7 +3,7 @@ warn from here; the others exist too, and their call goes where the catalog rout
 hasattr do not find those, and may define them."""
 import atexit, ctypes, functools, os, sys, threading
 
-from sgl_kernel_compat import _answers, _policy, _usage, _warn
+from sgl_kernel_compat import _answers, _log, _policy, _usage, _warn
 from sgl_kernel_compat._catalog import OPERATORS, PACKAGE, SYMBOLS
 from sgl_kernel_compat._errors import SglKernelAttributeError
 
@@ -94,7 +94,7 @@ def _define(name):
 
     def gone(*args):
         _usage.operator(OPERATORS[name]["id"], "tombstone")
-        raise RuntimeError(_dead[name])
+        _fail(name, _dead[name], args)
 
     library = eval(_library, {"torch": torch, "PACKAGE": PACKAGE})
     library.define(OPERATORS[name]["schema"])
@@ -117,8 +117,7 @@ def _is_routed(name):
         return hasattr(getattr(torch.ops, PACKAGE), other)
     if not any(kind != "jit" for kind, *_ in SYMBOLS.get(symbol, {}).get("routes", ())) or not _answers.may_have(symbol):
         return False
-    arguments = torch._C.parse_schema(f"{PACKAGE}::{OPERATORS[name]['schema']}").arguments
-    return [a.name for a in arguments] == _answers.parameters(symbol)
+    return _parameters(name) == _answers.parameters(symbol)
 
 
 _routed: set = set()  # names
@@ -132,17 +131,31 @@ def _call(name, *args):
     symbol, other, where = OPERATORS[name]["id"], OPERATORS[name]["operator"], f"torch.ops.{PACKAGE}.{name}"
     _usage.operator(symbol, _policy.of(symbol).stage)
     if _policy.is_forbidden(symbol):
-        raise RuntimeError(_answers.forbidden_text(where, OPERATORS[name], symbol))
+        _fail(name, _answers.forbidden_text(where, OPERATORS[name], symbol), args)
     try:
         function = getattr(getattr(torch.ops, PACKAGE), other) if other else _answers.find(symbol)
     except _answers.Gone as gone:
-        raise RuntimeError(_answers.gone_text(where, OPERATORS[name], gone.args)) from None
+        _fail(name, _answers.gone_text(where, OPERATORS[name], gone.args), args)
     if _policy.of(symbol).stage != "silent" and name not in _told:
         text = _answers.warning_text(where, OPERATORS[name])
         if not _warn.from_operator(where, text):
             _warn.to_stderr(where, text)
         _told.add(name)
-    return function(*args)
+    if not _log.is_on():
+        return function(*args)
+    return _log.run(symbol, "operator", getattr(function, "__wrapped__", function), _parameters(name), args, {})
+
+
+def _fail(name, text, args):
+    if _log.is_on():
+        _log.write(OPERATORS[name]["id"], "operator", "error", text, _parameters(name), args)
+    raise RuntimeError(text) from None
+
+
+def _parameters(name):
+    import torch
+
+    return [argument.name for argument in torch._C.parse_schema(f"{PACKAGE}::{OPERATORS[name]['schema']}").arguments]
 
 
 def _hide(namespace):
