@@ -24,7 +24,8 @@ const char tool_gate_help[] =
     "options:\n"
     "      --policy FILE  the policy, see sgl-compat policy check\n"
     "      --stats PATH   a file of statistics or a folder of them, see sgl-compat report\n"
-    "      --sarif FILE   what sgl-migrate scan --format sarif has found in the sources\n" TOOL_HELP_OPTION "\n"
+    "      --sarif FILE   what sgl-migrate scan --format sarif has found in the sources\n"
+    "                     (--stats and --sarif may be given several times)\n" TOOL_HELP_OPTION "\n"
     "exit status:\n"
     "  0   each name may go to its next stage\n"
     "  1   one may not\n"
@@ -40,7 +41,9 @@ struct gate {
   bool understood; /* the whole policy */
   const json_t *stats;
   bool stats_good;
-  bool scan_asked, scan_good;
+  char **sarif; /* the paths of logs */
+  int sarif_count;
+  bool scan_good; /* all could be read */
   struct tool_scan scan;
 };
 
@@ -122,7 +125,7 @@ static void look_at_shadow(struct findings *findings, const char *id, bool on, c
 
 static void look_at_sources(struct findings *findings, unsigned symbol, const struct gate *gate) {
   char first[600] = "";
-  if (!gate->scan_asked)
+  if (!gate->sarif_count)
     return;
   size_t found = tool_scan_uses(&gate->scan, compat_symbols[symbol].id, first, sizeof first);
   if (found)
@@ -184,18 +187,19 @@ static void not_understood(void *user, unsigned line, const char *text) {
 }
 
 /* What the answers rest on. */
-static void print_basis(const struct gate *gate, const char *sarif) {
-  printf("statistics: %s\n", tool_report_summary(gate->stats).text);
-  if (!gate->scan_asked)
-    printf("sources: not looked at, since there is no --sarif\n");
-  else if (gate->scan_good) {
-    fputs("sources: ", stdout);
-    tool_print(sarif, TOOL_PLAIN, 0);
+static void print_basis(const struct gate *gate) {
+  printf("statistics: %s\nsources: ", tool_report_summary(gate->stats).text);
+  for (int i = 0; i < gate->sarif_count; i++) {
+    fputs(i ? ", " : "", stdout);
+    tool_print(gate->sarif[i], TOOL_PLAIN, 0);
+  }
+  if (!gate->sarif_count)
+    puts("not looked at, since there is no --sarif");
+  else if (!gate->scan_good)
+    puts(": could not be read");
+  else
     printf(": %lld file%s, against kernel %s\n", (long long)gate->scan.files, gate->scan.files == 1 ? "" : "s",
            gate->scan.release < compat_releases_count ? compat_releases[gate->scan.release] : "?");
-  } else {
-    printf("sources: not known\n");
-  }
 }
 
 /* No is certain, and goes before what is not known. */
@@ -203,10 +207,10 @@ static int harder(int status, int other) {
   return status == STATUS_BAD || other == STATUS_BAD ? STATUS_BAD : status > other ? status : other;
 }
 
-static int answer(struct gate *gate, const char *sarif) {
+static int answer(struct gate *gate) {
   int status = gate->understood ? STATUS_OK : STATUS_NOT_KNOWN;
   unsigned names = 0;
-  print_basis(gate, sarif);
+  print_basis(gate);
   for (unsigned i = 0; i < COMPAT_SYMBOLS; i++) {
     struct policy_facts facts = policy_facts(i);
     if (facts.is_set || facts.ramp[0]) {
@@ -221,19 +225,29 @@ static int answer(struct gate *gate, const char *sarif) {
   return status;
 }
 
-static void parse(int argc, char **argv, struct gate *gate, char **stats, const char **sarif) {
+struct paths {
+  char **list;
+  int count;
+};
+
+static void add_path(struct paths *paths, char *path) {
+  paths->list = tool_realloc(paths->list, (size_t)(paths->count + 1) * sizeof *paths->list);
+  paths->list[paths->count++] = path;
+}
+
+static void parse(int argc, char **argv, struct gate *gate, struct paths *stats, struct paths *sarif) {
   static const struct option options[] = {{"policy", required_argument, NULL, 'p'},
                                           {"stats", required_argument, NULL, 's'},
                                           {"sarif", required_argument, NULL, 'f'},
                                           {NULL, 0, NULL, 0}};
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-    if (c == 'p')
+    if (c == 'p' && gate->policy)
+      tool_usage("gate: one --policy is needed, got %s too; see sgl-compat gate --help", optarg);
+    else if (c == 'p')
       gate->policy = optarg;
-    else if (c == 's')
-      *stats = optarg;
-    else if (c == 'f')
-      *sarif = optarg;
+    else if (c == 's' || c == 'f')
+      add_path(c == 's' ? stats : sarif, optarg);
     else if (c == ':')
       tool_usage("gate: %s needs a value; see sgl-compat gate --help", argv[optind - 1]);
     else
@@ -241,30 +255,34 @@ static void parse(int argc, char **argv, struct gate *gate, char **stats, const 
   }
   if (optind < argc)
     tool_usage("gate takes no argument without an option, got %s; see sgl-compat gate --help", argv[optind]);
-  if (!gate->policy || !*stats)
+  if (!gate->policy || !stats->count)
     tool_usage("gate: --policy FILE and --stats PATH are needed; see sgl-compat gate --help");
 }
 
 int tool_gate(int argc, char **argv) {
-  struct gate gate = {.understood = true};
-  char *stats_path = NULL;
-  const char *sarif = NULL;
-  parse(argc, argv, &gate, &stats_path, &sarif);
+  struct gate gate = {.understood = true, .scan_good = true};
+  struct paths paths = {NULL, 0}, logs = {NULL, 0};
+  parse(argc, argv, &gate, &paths, &logs);
   size_t size;
+  int status = STATUS_NOT_KNOWN;
   char *text = tool_read(gate.policy, &size);
-  if (!text)
-    return STATUS_NOT_KNOWN;
-  if (size > POLICY_MOST)
-    not_understood(&gate, 1, "the file is larger than a mebibyte, so no program takes it");
-  policy_parse(text, size, ignore, not_understood, &gate);
-  policy_load_text(gate.policy, text, size);
+  if (text) {
+    if (size > POLICY_MOST)
+      not_understood(&gate, 1, "the file is larger than a mebibyte, so no program takes it");
+    policy_parse(text, size, ignore, not_understood, &gate);
+    policy_load_text(gate.policy, text, size);
+    json_t *stats = tool_stats(paths.list, paths.count, &gate.stats_good);
+    gate.stats = stats;
+    gate.sarif = logs.list;
+    gate.sarif_count = logs.count;
+    for (int i = 0; i < logs.count; i++)
+      gate.scan_good &= tool_scan_read(logs.list[i], &gate.scan);
+    status = answer(&gate);
+    json_decref(stats);
+    json_decref(gate.scan.runs);
+  }
   free(text);
-  json_t *stats = tool_stats(&stats_path, 1, &gate.stats_good);
-  gate.stats = stats;
-  gate.scan_asked = sarif != NULL;
-  gate.scan_good = sarif && tool_scan_read(sarif, &gate.scan);
-  int status = answer(&gate, sarif);
-  json_decref(stats);
-  json_decref(gate.scan.log);
+  free(paths.list);
+  free(logs.list);
   return status;
 }

@@ -124,7 +124,7 @@ static void look_at_run(struct tool_scan *scan, const json_t *run) {
   if (number == compat_releases_count)
     leave_out(scan, "the scan of the sources was against kernel '%.40s', which is not known here", kernel);
   scan->files += files;
-  if (scan->runs++ == 0 || number < scan->release)
+  if (json_array_size(scan->runs) == 0 || number < scan->release)
     scan->release = number;
 }
 
@@ -132,7 +132,6 @@ bool tool_scan_read(const char *path, struct tool_scan *scan) {
   json_error_t error;
   size_t size, i;
   json_t *run;
-  *scan = (struct tool_scan){0};
   char *text = tool_read(path, &size);
   json_t *log = text ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &error) : NULL;
   const json_t *runs = json_object_get(log, "runs");
@@ -146,20 +145,22 @@ bool tool_scan_read(const char *path, struct tool_scan *scan) {
     tool_error("%s: this is no scan: SARIF 2.1.0 with a run is needed", path);
   json_array_foreach(runs, i, run) {
     good = good && check_run(path, i, run);
-    if (good)
-      look_at_run(scan, run);
   }
-  if (good)
-    scan->log = log;
-  else
-    json_decref(log);
+  scan->runs = scan->runs ? scan->runs : json_array();
+  json_array_foreach(runs, i, run) {
+    if (!good)
+      break;
+    look_at_run(scan, run);
+    json_array_append(scan->runs, run);
+  }
+  json_decref(log);
   return good;
 }
 
 size_t tool_scan_uses(const struct tool_scan *scan, const char *id, char *first, size_t first_size) {
   const json_t *run, *result;
   size_t r, i, found = 0;
-  json_array_foreach(json_object_get(scan->log, "runs"), r, run) {
+  json_array_foreach(scan->runs, r, run) {
     json_array_foreach(json_object_get(run, "results"), i, result) {
       const json_t *place = first_place(result);
       if (!is_live(result) || strcmp(string(result, "ruleId"), id) != 0 || found++)

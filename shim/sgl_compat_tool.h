@@ -62,14 +62,14 @@ bool tool_stats_header(const json_t *header, char *why, size_t size);
 
 /* --- sgl_compat_sarif.c --- */
 
+/* What has been found in one or several logs. */
 struct tool_scan {
-  json_t *log; /* NULL: none */
-  size_t runs;
+  json_t *runs; /* NULL: none */
   json_int_t files;
   unsigned release;   /* index into compat_releases: the oldest that a run was against */
   char left_out[800]; /* why uses may be missing; "": none are */
 };
-/* False after an error was said. json_decref the log. */
+/* One log more. False after an error was said. json_decref the runs. */
 bool tool_scan_read(const char *path, struct tool_scan *scan);
 /* How many live uses of a name, and where the first is. */
 size_t tool_scan_uses(const struct tool_scan *scan, const char *id, char *first, size_t first_size);

@@ -145,6 +145,27 @@ def test_what_the_scanner_writes():
         assert "has left something out; u.py: UTF-16 text" in gate(f"{ROUTER} = warn\n", sarif=found("--kernel", "0.4.8"), status=3)
 
 
+def test_several_folders_and_scans():
+    """None of them goes unread."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "policy").write_text(f"{ROUTER} = warn\n")
+        for name, lines, found in (("used", [use()], [finding()]), ("unused", [], [])):
+            (folder / name).mkdir()
+            (folder / name / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header(host=name, lines=len(lines)), *lines)))
+            (folder / f"{name}.sarif").write_text(json.dumps(scan(*found)))
+        for first, second in (("used", "unused"), ("unused", "used")):
+            out = run("--policy", "policy", "--stats", first, "--stats", second, status=1, cwd=folder)
+            assert "2 processes of 1 job on 2 hosts" in out and "it is in use: 3 times" in out, out
+            out = run("--policy", "policy", "--stats", "unused", "--sarif", f"{first}.sarif", "--sarif", f"{second}.sarif", status=1, cwd=folder)
+            assert f"sources: {first}.sarif, {second}.sarif: 24 files, against kernel 0.4.8\n" in out and "the sources have 1 live use" in out, out
+        (folder / "bad.sarif").write_text("{}")
+        for logs in (("bad", "unused"), ("unused", "bad")):
+            out = run("--policy", "policy", "--stats", "unused", *(f"--sarif={name}.sarif" for name in logs), status=3, cwd=folder)
+            assert "the scan of the sources could not be read" in out, out
+        assert "one --policy is needed" in run("--policy", "policy", "--policy", "policy", "--stats", "used", status=2, cwd=folder)
+
+
 def test_damaged_statistics():
     """Uses may be in what cannot be read: then nobody knows, and the words and the status say so alike."""
     unknown = f"{ROUTER}: warn to error: not known\n    uses of it may be in the statistics that could not be read\n"
