@@ -332,7 +332,7 @@ $(B)/tests/scanner/%: $(B)/obj/tests/scanner/%.o $(B)/lib/scanner.a
 $(B)/tests/jit/fake_cuda.so $(B)/tests/jit/fake_cuda_11.so: LDFLAGS += -Wl,-soname,libcuda.so.1
 $(B)/tests/jit/fake_nvrtc.so: LDFLAGS += -Wl,-soname,libnvrtc.so.13
 $(B)/tests/jit/fake_cublaslt.so: LDFLAGS += -Wl,-soname,libcublasLt.so.13
-$(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh
+$(B)/obj/tests/jit/fake_nvrtc.o: tests/jit/emulated_device.cuh tests/jit/emulated_elements.cuh
 $(B)/tests/%.so: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) -shared $(LDFLAGS_ALL) -o $@ $< -lpthread -ldl -lm

@@ -410,6 +410,7 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       " * the declaration; a tensor arrives as a pointer to the at::Tensor object. */\n"
       "struct compat_entry {\n"
       "  const char *id;\n"
+      "  const char *name; /* of the function */\n"
       "  const char *mangled;     /* the name exported by compat_exports.map */\n"
       "  const char *declaration; /* \"void dsv3_router_gemm(at::Tensor &output, ...)\" */\n"
       "  unsigned parameters;\n"
@@ -540,6 +541,7 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     count++;
     fputs("    {", out);
     field(out, "id", symbol->id);
+    field(out, "name", symbol->cxx.name);
     field(out, "mangled", symbol->cxx.mangled);
     field(out, "declaration", symbol->cxx.declaration);
     field(out, "advice", advice);

@@ -25,8 +25,7 @@ sgl_jit_backend sgl_jit_get_backend(void) {
   return read_backend() == SGL_JIT_BACKEND_REFERENCE ? SGL_JIT_BACKEND_REFERENCE : SGL_JIT_BACKEND_AUTO;
 }
 
-/* SGL_JIT_OK: the chosen backend computes such tensors. */
-static inline sgl_jit_status check_backend(bool cuda, int device, struct jit_message m) {
+sgl_jit_status jit_check_backend(bool cuda, int device, struct jit_message m) {
   int chosen = read_backend();
   if (chosen == JIT_SETTING_INVALID)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT,
@@ -42,7 +41,7 @@ static inline sgl_jit_status check_backend(bool cuda, int device, struct jit_mes
 }
 
 static sgl_jit_status compute(const struct jit_gemm *gemm, void *stream, struct jit_message m) {
-  sgl_jit_status status = check_backend(gemm->cuda, gemm->device, m);
+  sgl_jit_status status = jit_check_backend(gemm->cuda, gemm->device, m);
   if (status != SGL_JIT_OK || gemm->tokens == 0)
     return status;
   if (gemm->cuda)
@@ -52,7 +51,7 @@ static sgl_jit_status compute(const struct jit_gemm *gemm, void *stream, struct 
 }
 
 static sgl_jit_status compute_bmm(const struct jit_bmm *bmm, void *stream, struct jit_message m) {
-  sgl_jit_status status = check_backend(bmm->cuda, bmm->device, m);
+  sgl_jit_status status = jit_check_backend(bmm->cuda, bmm->device, m);
   if (status != SGL_JIT_OK || bmm->batch == 0 || bmm->m == 0)
     return status;
   if (bmm->cuda)

@@ -97,7 +97,11 @@ const char *jit_dtype_name(sgl_jit_dtype dtype) {
                                       [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
                                       [SGL_JIT_DTYPE_FLOAT16] = "float16",
                                       [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
-                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
+                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2",
+                                      [SGL_JIT_DTYPE_INT32] = "int32",
+                                      [SGL_JIT_DTYPE_INT64] = "int64",
+                                      [SGL_JIT_DTYPE_UINT8] = "uint8",
+                                      [SGL_JIT_DTYPE_BOOL] = "bool"};
   bool known = (unsigned)dtype < sizeof names / sizeof names[0] && names[dtype];
   return known ? names[dtype] : "another dtype";
 }
@@ -246,8 +250,14 @@ sgl_jit_status jit_check_fused_a(const sgl_jit_tensor *output, const sgl_jit_ten
 sgl_jit_status jit_check_spec(const sgl_jit_kernel_spec *spec, struct jit_message m) {
   if (!spec)
     return FAIL("spec is NULL");
-  if (spec->op != SGL_JIT_OP_DSV3_ROUTER_GEMM && spec->op != SGL_JIT_OP_DSV3_FUSED_A_GEMM)
+  if ((int)spec->op < 0 || (int)spec->op >= JIT_OPS)
     return FAIL("there is no operator %d", (int)spec->op);
+  if (!jit_has_shape((enum jit_op)spec->op)) {
+    if (spec->n != 0 || spec->k != 0 || spec->output_dtype != SGL_JIT_DTYPE_OTHER)
+      return FAIL("n, k and output_dtype of %s must be 0, one kernel serves every shape",
+                  jit_op_name((enum jit_op)spec->op));
+    return SGL_JIT_OK;
+  }
   bool router = spec->op == SGL_JIT_OP_DSV3_ROUTER_GEMM;
   int n_multiple = router ? 8 : 16, n_most = router ? MAX_EXPERTS : MAX_WIDTH;
   if (spec->n <= 0 || spec->n % n_multiple || spec->n > n_most)

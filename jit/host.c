@@ -4,22 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static size_t element_size(sgl_jit_dtype dtype) {
-  switch (dtype) {
-  case SGL_JIT_DTYPE_FLOAT32:
-    return 4;
-  case SGL_JIT_DTYPE_BFLOAT16:
-  case SGL_JIT_DTYPE_FLOAT16:
-    return 2;
-  case SGL_JIT_DTYPE_FLOAT8_E4M3FN:
-  case SGL_JIT_DTYPE_FLOAT8_E5M2:
-    return 1;
-  case SGL_JIT_DTYPE_OTHER:
-    break;
-  }
-  return 0;
-}
-
 enum { MOST_DIMENSIONS = 64 }; /* as many as torch has */
 
 /* Whether the elements lie in one piece, in whatever order of the dimensions: each stride, smallest first, is the
@@ -46,7 +30,7 @@ static sgl_jit_status bytes_of(const sgl_jit_tensor *t, size_t *bytes, struct ji
   if (t->ndim < 0 || t->ndim > MOST_DIMENSIONS || (t->ndim > 0 && (!t->sizes || !t->strides)))
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "tensor has %d dimensions, or no sizes or strides",
                     (int)t->ndim);
-  size_t size = element_size(t->dtype);
+  size_t size = jit_element_size(t->dtype);
   if (!size)
     return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "tensor has %s", jit_dtype_name(t->dtype));
   int64_t count = 1;
@@ -140,7 +124,7 @@ sgl_jit_status sgl_jit_write(const sgl_jit_tensor *tensor, const void *data, siz
 
 /* --- the reference ------------------------------------------------------------------------------------------------ */
 
-static sgl_jit_status check_cpu(bool cuda, int device, struct jit_message m) {
+sgl_jit_status jit_check_cpu(bool cuda, int device, struct jit_message m) {
   return cuda ? jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
                          "the reference computes CPU tensors only, got tensors on cuda:%d", device)
               : SGL_JIT_OK;
@@ -154,7 +138,7 @@ static sgl_jit_status reference_gemm(check_gemm *check, const sgl_jit_tensor *ou
   struct jit_gemm gemm;
   sgl_jit_status status = check(output, a, w, &gemm, m);
   if (status == SGL_JIT_OK)
-    status = check_cpu(gemm.cuda, gemm.device, m);
+    status = jit_check_cpu(gemm.cuda, gemm.device, m);
   if (status == SGL_JIT_OK)
     jit_reference_gemm(&gemm);
   return status;
@@ -180,7 +164,7 @@ sgl_jit_status sgl_jit_reference_bmm_fp8(const sgl_jit_tensor *output, const sgl
   struct jit_bmm bmm;
   sgl_jit_status status = jit_check_bmm(output, A, B, A_scale, B_scale, NULL, 0, &bmm, m);
   if (status == SGL_JIT_OK)
-    status = check_cpu(bmm.cuda, bmm.device, m);
+    status = jit_check_cpu(bmm.cuda, bmm.device, m);
   if (status == SGL_JIT_OK)
     jit_reference_bmm(&bmm);
   return status;

@@ -8,6 +8,8 @@
  *                                              -> cache.c, cache_lock.c -> cache_file.c
  *                     -> bmm.c -> launch.c, cublaslt.c -> library.c      (bmm_fp8)
  *   warm.c -> checks.c, launch.c or kernels.c                            (kernels ahead of their first use)
+ *
+ * native.h has what the operators with one kernel for every shape need beside it.
  */
 #ifndef SGL_JIT_INTERNAL_H
 #define SGL_JIT_INTERNAL_H
@@ -40,7 +42,17 @@ static inline bool jit_overlap(uintptr_t a, uintptr_t a_size, uintptr_t b, uintp
   return a < b + b_size && b < a + a_size;
 }
 
-enum jit_op { JIT_ROUTER = SGL_JIT_OP_DSV3_ROUTER_GEMM, JIT_FUSED_A = SGL_JIT_OP_DSV3_FUSED_A_GEMM };
+/* The first two have a kernel for each shape, those behind them one for every shape and dtype. */
+enum jit_op {
+  JIT_ROUTER = SGL_JIT_OP_DSV3_ROUTER_GEMM,
+  JIT_FUSED_A = SGL_JIT_OP_DSV3_FUSED_A_GEMM,
+  JIT_DOWNCAST_FP8 = SGL_JIT_OP_DOWNCAST_FP8,
+  JIT_PER_TENSOR_QUANT_FP8 = SGL_JIT_OP_SGL_PER_TENSOR_QUANT_FP8,
+  JIT_OPS
+};
+static inline bool jit_has_shape(enum jit_op op) {
+  return op <= JIT_FUSED_A;
+}
 
 /* A checked call: output[m, n] = sum over k of a[m, k] * w[n, k], everything packed and row-major. */
 struct jit_gemm {
@@ -89,8 +101,8 @@ sgl_jit_status jit_check_bmm(const sgl_jit_tensor *output, const sgl_jit_tensor 
 
 /* --- spec.c --- */
 
-/* "dsv3_router_gemm:256x7168:float32": operator, N x K, output type. In keys, in messages, and on sgl-jit's command
- * line. */
+/* "dsv3_router_gemm:256x7168:float32": operator, N x K, output type; of a kernel for every shape the operator alone. In
+ * keys, in messages, and on sgl-jit's command line. */
 struct jit_spec_text {
   char text[96];
 };
@@ -127,6 +139,28 @@ extern struct jit_counters jit_counters;
 int64_t jit_now_ns(void);
 #define jit_count(name, value)                                                                                         \
   ((void)atomic_fetch_add_explicit(&jit_counters.name, (uint64_t)(value), memory_order_relaxed))
+
+/* --- numbers.c --- */
+
+static inline double jit_from_bf16(uint16_t b) {
+  union {
+    uint32_t bits;
+    float f;
+  } value = {(uint32_t)b << 16};
+  return (double)value.f;
+}
+uint16_t jit_to_bf16(double value);
+uint16_t jit_to_fp16(double value);
+double jit_from_e4m3(unsigned byte);
+double jit_from_e5m2(unsigned byte);
+/* Bytes; 0 of SGL_JIT_DTYPE_OTHER. */
+size_t jit_element_size(sgl_jit_dtype dtype);
+
+/* --- api.c, host.c --- */
+
+/* SGL_JIT_OK: the chosen backend computes such tensors; the reference does. */
+sgl_jit_status jit_check_backend(bool cuda, int device, struct jit_message m);
+sgl_jit_status jit_check_cpu(bool cuda, int device, struct jit_message m);
 
 /* --- reference.c --- */
 
@@ -275,15 +309,15 @@ struct jit_error_text jit_driver_error(const struct jit_driver *driver, CUresult
 /* One way to compute an operator: an entry point of its kernel text, and how it is launched: blocks x (the tokens of
  * the call / tokens, rounded up) blocks. */
 struct jit_path {
-  const char *entry; /* paths may share one */
-  int tokens;        /* that one block computes */
-  int most;          /* chosen for calls of up to so many tokens; the last path for all the rest too */
-  int blocks, threads;
-  int shared;     /* bytes of a block */
-  bool invariant; /* the result of a token is the same to the bit in all invariant paths */
+  const char *entry;   /* paths may share one */
+  int tokens;          /* that one block computes */
+  int most;            /* chosen for calls of up to so many tokens; the last path for all the rest too */
+  int blocks, threads; /* blocks is 0 where each call has its own number, as those of native.h */
+  int shared;          /* bytes of a block */
+  bool invariant;      /* the result of a token is the same to the bit in all invariant paths */
 };
 
-#define JIT_MAX_PATHS 6
+#define JIT_MAX_PATHS 12
 
 /* How an operator is computed for one shape on one kind of device, whatever the number of tokens. */
 struct jit_plan {
@@ -302,9 +336,14 @@ int jit_shared_limit(int capability);
 
 /* --- kernel_text.c --- */
 
-extern const char jit_text_device[], jit_text_tensor[], jit_text_router[], jit_text_fused_a[];
-/* The kernel text of an operator; it includes <tensor_gemm.cuh>, which is jit_text_tensor, and that <device.cuh>. */
+/* The kernel text of an operator, and the headers that it includes. */
 const char *jit_kernel_text(enum jit_op op);
+enum { JIT_MOST_HEADERS = 3 };
+struct jit_headers {
+  int count;
+  const char *names[JIT_MOST_HEADERS], *texts[JIT_MOST_HEADERS];
+};
+const struct jit_headers *jit_kernel_headers(enum jit_op op);
 /* "dsv3_router_gemm" */
 const char *jit_op_name(enum jit_op op);
 
@@ -576,8 +615,8 @@ sgl_jit_pdl jit_pdl_on(int capability);
 enum { JIT_MIN_MAJOR = 8 }; /* bfloat16 tensor cores and conversions came with compute capability 8.0 */
 
 sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct jit_message m);
-/* The same without the launch; of `gemm` only operator, shape, output type and device are read. */
-sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m);
+/* The same without the launch. */
+sgl_jit_status jit_warm_kernel(const sgl_jit_kernel_spec *spec, int device, struct jit_message m);
 
 /* What a call needs: the driver, the device, and a context of it, which the caller has to leave (jit_context_leave). */
 struct jit_place {

@@ -14,11 +14,36 @@ TEXT(jit_text_device, "jit/kernels/device.cuh");
 TEXT(jit_text_tensor, "jit/kernels/tensor_gemm.cuh");
 TEXT(jit_text_router, "jit/kernels/dsv3_router_gemm.cu");
 TEXT(jit_text_fused_a, "jit/kernels/dsv3_fused_a_gemm.cu");
+TEXT(jit_text_e4m3, "jit/kernels/e4m3.cuh");
+TEXT(jit_text_arguments, "jit/kernels/arguments.h");
+TEXT(jit_text_elements, "jit/kernels/elements.cuh");
+TEXT(jit_text_downcast, "jit/kernels/downcast_fp8.cu");
+TEXT(jit_text_quant, "jit/kernels/sgl_per_tensor_quant_fp8.cu");
+
+extern const char jit_text_device[], jit_text_tensor[], jit_text_router[], jit_text_fused_a[], jit_text_e4m3[],
+    jit_text_arguments[], jit_text_elements[], jit_text_downcast[], jit_text_quant[];
+
+static const struct {
+  const char *name, *text;
+} ops[JIT_OPS] = {
+    [JIT_ROUTER] = {"dsv3_router_gemm", jit_text_router},
+    [JIT_FUSED_A] = {"dsv3_fused_a_gemm", jit_text_fused_a},
+    [JIT_DOWNCAST_FP8] = {"downcast_fp8", jit_text_downcast},
+    [JIT_PER_TENSOR_QUANT_FP8] = {"sgl_per_tensor_quant_fp8", jit_text_quant},
+};
 
 const char *jit_kernel_text(enum jit_op op) {
-  return op == JIT_ROUTER ? jit_text_router : jit_text_fused_a;
+  return ops[op].text;
 }
 
 const char *jit_op_name(enum jit_op op) {
-  return op == JIT_ROUTER ? "dsv3_router_gemm" : "dsv3_fused_a_gemm";
+  return ops[op].name;
+}
+
+const struct jit_headers *jit_kernel_headers(enum jit_op op) {
+  static const struct jit_headers gemm = {2, {"device.cuh", "tensor_gemm.cuh"}, {jit_text_device, jit_text_tensor}},
+                                  native = {3,
+                                            {"elements.cuh", "e4m3.cuh", "arguments.h"},
+                                            {jit_text_elements, jit_text_e4m3, jit_text_arguments}};
+  return jit_has_shape(op) ? &gemm : &native;
 }

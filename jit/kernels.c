@@ -200,13 +200,13 @@ struct making {
 static struct jit_cache_key cache_key(const sgl_jit_kernel_spec *spec, const struct jit_plan *plan,
                                       const struct jit_target *target) {
   struct jit_cache_key key;
-  const char *own = jit_kernel_text((enum jit_op)spec->op);
-  const char *const texts[] = {jit_text_device, jit_text_tensor, own};
+  const struct jit_headers *headers = jit_kernel_headers((enum jit_op)spec->op);
   size_t size = sizeof key.text;
   int length =
       snprintf(key.text, size, "abi %d\nkernel %s\ntarget %s\ntext", CACHE_ABI, jit_spec_text(spec).text, target->name);
-  for (int i = 0; i < 3; i++) {
-    XXH128_hash_t hash = XXH3_128bits(texts[i], strlen(texts[i]));
+  for (int i = 0; i <= headers->count; i++) {
+    const char *text = i < headers->count ? headers->texts[i] : jit_kernel_text((enum jit_op)spec->op);
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
     length += snprintf(key.text + length, size - (size_t)length, " %016llx%016llx", (unsigned long long)hash.high64,
                        (unsigned long long)hash.low64);
   }
@@ -331,8 +331,10 @@ static sgl_jit_status make_and_publish(struct making *making, const struct jit_k
 static sgl_jit_status make_once(const struct jit_driver *driver, const struct jit_device *device,
                                 const struct jit_kernel_key *key, bool asked, struct jit_kernel **result,
                                 struct jit_message m) {
-  struct job job = {
-      .spec = {(sgl_jit_op)key->op, key->n, key->k, key->output_f32 ? SGL_JIT_DTYPE_FLOAT32 : SGL_JIT_DTYPE_BFLOAT16}};
+  sgl_jit_dtype output = !jit_has_shape(key->op) ? SGL_JIT_DTYPE_OTHER
+                         : key->output_f32       ? SGL_JIT_DTYPE_FLOAT32
+                                                 : SGL_JIT_DTYPE_BFLOAT16;
+  struct job job = {.spec = {(sgl_jit_op)key->op, key->n, key->k, output}};
   struct making making = {.driver = driver, .device = device, .spec = job.spec, .asked = asked};
   sgl_jit_status status = begin(&job, m);
   if (status != SGL_JIT_OK)

@@ -1,5 +1,5 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
-#include "internal.h"
+#include "native.h"
 
 /* The first path for so many tokens, else the last one, which then takes more blocks. */
 static inline int path_for(const struct jit_plan *plan, int tokens, bool invariant) {
@@ -41,6 +41,14 @@ static CUresult launch_kernel(const struct jit_driver *driver, const struct jit_
   return driver->cuLaunchKernelEx(&config, kernel->functions[index], arguments, NULL);
 }
 
+static inline sgl_jit_status launched(const struct jit_driver *driver, CUresult error, struct jit_message m) {
+  if (error)
+    return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
+                    "the driver refused the launch, or an earlier error surfaced: %s",
+                    jit_driver_error(driver, error).text);
+  return SGL_JIT_OK;
+}
+
 static sgl_jit_status launch_path(const struct jit_driver *driver, const struct jit_device *device,
                                   const struct jit_kernel *kernel, const struct jit_gemm *gemm, int modes, void *stream,
                                   struct jit_message m) {
@@ -49,12 +57,7 @@ static sgl_jit_status launch_path(const struct jit_driver *driver, const struct 
   void *output = gemm->output;
   const void *a = gemm->a, *w = gemm->w;
   void *arguments[] = {&output, &a, &w, &token_count, &block_tokens};
-  CUresult error = launch_kernel(driver, device, kernel, index, gemm, stream, arguments);
-  if (error)
-    return jit_fail(m, error == JIT_CUDA_OUT_OF_MEMORY ? SGL_JIT_ERROR_OUT_OF_MEMORY : SGL_JIT_ERROR_LAUNCH,
-                    "the driver refused the launch, or an earlier error surfaced: %s",
-                    jit_driver_error(driver, error).text);
-  return SGL_JIT_OK;
+  return launched(driver, launch_kernel(driver, device, kernel, index, gemm, stream, arguments), m);
 }
 
 sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_message m) {
@@ -71,11 +74,9 @@ sgl_jit_status jit_enter(int ordinal, struct jit_place *place, struct jit_messag
   return jit_context_enter(place->driver, place->device, &place->context, m);
 }
 
-static inline sgl_jit_status find_kernel(const struct jit_place *place, const struct jit_gemm *gemm, bool asked,
+static inline sgl_jit_status find_kernel(const struct jit_place *place, struct jit_kernel_key key, bool asked,
                                          const struct jit_kernel **kernel, struct jit_message m) {
-  struct jit_kernel_key key = {
-      .op = gemm->op, .n = gemm->n, .k = gemm->k, .output_f32 = gemm->output_f32, .device = gemm->device};
-  if (place->driver->has_libraries) /* cuLaunchKernelEx came with them */
+  if (place->driver->has_libraries && jit_has_shape(key.op)) /* cuLaunchKernelEx came with them */
     key.pdl = jit_pdl_on(place->device->major * 10 + place->device->minor);
   if (!place->driver->has_libraries)
     place->driver->cuCtxGetCurrent(&key.context);
@@ -94,20 +95,61 @@ sgl_jit_status jit_launch_gemm(const struct jit_gemm *gemm, void *stream, struct
   sgl_jit_status status = jit_enter(gemm->device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
-  status = find_kernel(&place, gemm, false, &kernel, m);
+  struct jit_kernel_key key = {
+      .op = gemm->op, .n = gemm->n, .k = gemm->k, .output_f32 = gemm->output_f32, .device = gemm->device};
+  status = find_kernel(&place, key, false, &kernel, m);
   if (status == SGL_JIT_OK)
     status = launch_path(place.driver, place.device, kernel, gemm, modes, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }
 
-sgl_jit_status jit_warm_gemm(const struct jit_gemm *gemm, struct jit_message m) {
+sgl_jit_status jit_warm_kernel(const sgl_jit_kernel_spec *spec, int device, struct jit_message m) {
   struct jit_place place;
   const struct jit_kernel *kernel;
-  sgl_jit_status status = jit_enter(gemm->device, &place, m);
+  sgl_jit_status status = jit_enter(device, &place, m);
   if (status != SGL_JIT_OK)
     return status;
-  status = find_kernel(&place, gemm, true, &kernel, m);
+  struct jit_kernel_key key = {.op = (enum jit_op)spec->op,
+                               .n = (int)spec->n,
+                               .k = (int)spec->k,
+                               .output_f32 = spec->output_dtype == SGL_JIT_DTYPE_FLOAT32,
+                               .device = device};
+  status = find_kernel(&place, key, true, &kernel, m);
+  jit_context_leave(place.driver, &place.context);
+  return status;
+}
+
+/* --- operators with one kernel for every shape --- */
+
+static sgl_jit_status launch_steps(const struct jit_place *place, const struct jit_kernel *kernel,
+                                   const struct jit_native *native, const struct jit_call *call, CUstream stream,
+                                   struct jit_message m) {
+  struct jit_step steps[JIT_MOST_STEPS];
+  int count = native->steps(call, steps);
+  union jit_kernel_argument argument = call->a;
+  void *arguments[] = {&argument};
+  for (int i = 0; i < count; i++) {
+    const struct jit_path *path = &kernel->plan.paths[steps[i].entry];
+    CUresult error =
+        place->driver->cuLaunchKernel(kernel->functions[steps[i].entry], (unsigned)steps[i].blocks, 1, 1,
+                                      (unsigned)path->threads, 1, 1, (unsigned)path->shared, stream, arguments, NULL);
+    if (error)
+      return launched(place->driver, error, m);
+  }
+  return SGL_JIT_OK;
+}
+
+sgl_jit_status jit_launch_native(const struct jit_native *native, const struct jit_call *call, void *stream,
+                                 struct jit_message m) {
+  struct jit_place place;
+  const struct jit_kernel *kernel;
+  sgl_jit_status status = jit_enter(call->device, &place, m);
+  if (status != SGL_JIT_OK)
+    return status;
+  status = find_kernel(&place, (struct jit_kernel_key){.op = native->op, .device = call->device}, false, &kernel, m);
+  if (status == SGL_JIT_OK)
+    status = launch_steps(&place, kernel, native, call, stream, m);
   jit_context_leave(place.driver, &place.context);
   return status;
 }

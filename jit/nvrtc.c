@@ -217,8 +217,7 @@ static sgl_jit_status fetch(const struct jit_compiler *c, nvrtcProgram program, 
 
 sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, const struct jit_plan *plan,
                            const struct jit_target *target, struct jit_image *image, struct jit_message m) {
-  static const char *const header_names[] = {"device.cuh", "tensor_gemm.cuh"};
-  const char *const headers[] = {jit_text_device, jit_text_tensor};
+  const struct jit_headers *headers = jit_kernel_headers(op);
   char architecture[48];
   const char *options[sizeof plan->options / sizeof plan->options[0] + 3];
   int count = 0;
@@ -231,8 +230,8 @@ sgl_jit_status jit_compile(const struct jit_compiler *compiler, enum jit_op op, 
     options[count++] = plan->options[i];
 
   nvrtcProgram program = NULL;
-  nvrtcResult result =
-      compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), 2, headers, header_names);
+  nvrtcResult result = compiler->nvrtcCreateProgram(&program, jit_kernel_text(op), jit_op_name(op), headers->count,
+                                                    headers->texts, headers->names);
   if (result)
     return jit_fail(m, SGL_JIT_ERROR_COMPILE, "NVRTC refused the kernel: %s", compiler->nvrtcGetErrorString(result));
   int64_t start = jit_now_ns();

@@ -119,9 +119,29 @@ static int depth_for(const struct tensor *t, int tokens, int most, int shared_li
   return depth;
 }
 
+/* The entry points of an operator for every shape, in the order of the numbers in jit_step. */
+static void plan_native(enum jit_op op, struct jit_plan *plan) {
+  static const struct native {
+    const char *entries[JIT_MAX_PATHS + 1];
+    int threads, shared;
+  } natives[JIT_OPS] = {
+      [JIT_DOWNCAST_FP8] = {{"downcast_bf16", "downcast_fp16", "downcast_bf16_any", "downcast_fp16_any"}, 256, 0},
+      [JIT_PER_TENSOR_QUANT_FP8] =
+          {{"absmax_fp32", "absmax_bf16", "absmax_fp16", "quant_fp32", "quant_bf16", "quant_fp16"}, 512, 64},
+  };
+  const struct native *n = &natives[op];
+  for (int i = 0; n->entries[i]; i++)
+    plan->paths[plan->path_count++] =
+        (struct jit_path){.entry = n->entries[i], .threads = n->threads, .shared = n->shared, .invariant = true};
+}
+
 void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, int capability, int shared_limit,
               struct jit_plan *plan) {
   *plan = (struct jit_plan){0};
+  if (!jit_has_shape(op)) {
+    plan_native(op, plan);
+    return;
+  }
   struct tensor t = tensor_for(op, n, k, capability);
   define(plan, "N", n);
   define(plan, "K", k);

@@ -28,6 +28,11 @@ static bool is_known(const struct tool_entry *entry) {
   return entry->target[0] != '\0';
 }
 
+/* One kernel for every shape has no shape of its own, and no dtype. */
+static bool has_shape(const struct tool_entry *entry) {
+  return is_known(entry) && jit_has_shape((enum jit_op)entry->spec.op);
+}
+
 static const char *dtype_name(const struct tool_entry *entry) {
   return entry->spec.output_dtype == SGL_JIT_DTYPE_FLOAT32 ? "float32" : "bfloat16";
 }
@@ -98,7 +103,7 @@ static void list_tsv(const struct tool_folder *folder) {
   for (size_t i = 0; i < folder->count; i++) {
     const struct tool_entry *e = &folder->entries[i];
     char n[24] = "", k[24] = "", bytes[24];
-    if (is_known(e)) {
+    if (has_shape(e)) {
       snprintf(n, sizeof n, "%" PRId64, e->spec.n);
       snprintf(k, sizeof k, "%" PRId64, e->spec.k);
     }
@@ -107,7 +112,7 @@ static void list_tsv(const struct tool_folder *folder) {
     print_value(is_known(e) ? jit_op_name((enum jit_op)e->spec.op) : "", false);
     print_value(n, false);
     print_value(k, false);
-    print_value(is_known(e) ? dtype_name(e) : "", false);
+    print_value(has_shape(e) ? dtype_name(e) : "", false);
     print_value(e->target, false);
     print_value(e->pdl, false);
     print_value(bytes, false);
@@ -131,9 +136,9 @@ static json_t *entry_json(const struct tool_folder *folder, const struct tool_en
   json_object_set_new(value, "file", tool_json(e->name));
   json_object_set_new(value, "kernel", tool_json(known ? jit_spec_text(&e->spec).text : NULL));
   json_object_set_new(value, "op", tool_json(known ? jit_op_name((enum jit_op)e->spec.op) : NULL));
-  json_object_set_new(value, "n", known ? json_integer(e->spec.n) : json_null());
-  json_object_set_new(value, "k", known ? json_integer(e->spec.k) : json_null());
-  json_object_set_new(value, "dtype", tool_json(known ? dtype_name(e) : NULL));
+  json_object_set_new(value, "n", has_shape(e) ? json_integer(e->spec.n) : json_null());
+  json_object_set_new(value, "k", has_shape(e) ? json_integer(e->spec.k) : json_null());
+  json_object_set_new(value, "dtype", tool_json(has_shape(e) ? dtype_name(e) : NULL));
   json_object_set_new(value, "target", null_if_empty(e->target));
   json_object_set_new(value, "pdl", null_if_empty(e->pdl));
   json_object_set_new(value, "bytes", json_integer((json_int_t)e->bytes));

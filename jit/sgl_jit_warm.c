@@ -115,14 +115,7 @@ static bool warm_one(const struct job *job, char *result, size_t size) {
   struct jit_message m = {why, sizeof why, NULL};
   sgl_jit_counters before = count();
   sgl_jit_status status =
-      job->device < 0 ? jit_kernel_to_cache(job->spec, &job->target, m)
-                      : jit_warm_gemm(&(struct jit_gemm){.op = (enum jit_op)job->spec->op,
-                                                         .n = (int)job->spec->n,
-                                                         .k = (int)job->spec->k,
-                                                         .output_f32 = job->spec->output_dtype == SGL_JIT_DTYPE_FLOAT32,
-                                                         .cuda = true,
-                                                         .device = job->device},
-                                      m);
+      job->device < 0 ? jit_kernel_to_cache(job->spec, &job->target, m) : jit_warm_kernel(job->spec, job->device, m);
   sgl_jit_counters after = count();
   bool compiled = after.compiles > before.compiles, kept = after.bytes_written > before.bytes_written;
   if (status == SGL_JIT_OK && compiled && !kept) {

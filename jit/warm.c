@@ -8,13 +8,7 @@ sgl_jit_status sgl_jit_warm(const sgl_jit_kernel_spec *spec, int device_index, c
   struct jit_message m = {message, message_size, "sgl_jit_warm"};
   sgl_jit_status status = jit_check_spec(spec, m);
   if (status == SGL_JIT_OK)
-    status = jit_warm_gemm(&(struct jit_gemm){.op = (enum jit_op)spec->op,
-                                              .n = (int)spec->n,
-                                              .k = (int)spec->k,
-                                              .output_f32 = spec->output_dtype == SGL_JIT_DTYPE_FLOAT32,
-                                              .cuda = true,
-                                              .device = device_index},
-                           m);
+    status = jit_warm_kernel(spec, device_index, m);
   errno = saved_errno;
   return status;
 }

@@ -17,14 +17,20 @@ typedef void three_tensors(void *output, const void *mat_a, const void *mat_b);
 typedef void bmm_tensors(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer,
                          int64_t cublas_handle);
 
+typedef void downcast_tensors(void *k, void *v, void *k_out, void *v_out, void *k_scale, void *v_scale, void *loc,
+                              int64_t mult, int64_t offset);
+typedef void quant_tensors(void *input, void *output_q, void *output_s, bool is_static);
+
 SGL_COMPAT_API three_tensors dsv3_router_gemm __asm__(COMPAT_MANGLED_dsv3_router_gemm);
 SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused_a_gemm);
 SGL_COMPAT_API bmm_tensors bmm_fp8 __asm__(COMPAT_MANGLED_bmm_fp8);
+SGL_COMPAT_API downcast_tensors downcast_fp8 __asm__(COMPAT_MANGLED_downcast_fp8);
+SGL_COMPAT_API quant_tensors sgl_per_tensor_quant_fp8 __asm__(COMPAT_MANGLED_sgl_per_tensor_quant_fp8);
 
 /* Returns the function of another library to which the call has to go, or NULL: it is done. A stage that somebody has
  * set holds for such calls too. */
 static void *serve(enum serve_kernel kernel, const char *mangled, struct forward *forward, const void *address,
-                   void *const tensors[]) {
+                   void *const tensors[], const uint64_t numbers[]) {
   int saved = errno;
   uint8_t policy = policy_of(serve_symbol(kernel));
   struct usage_site *site = usage_site(SGL_COMPAT_CALL_CXX, serve_symbol(kernel), address);
@@ -46,7 +52,7 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
   } else if (allowed && !elsewhere) {
     const struct torch_abi *torch = torch_abi_get();
     if (torch)
-      done = serve_run(torch, kernel, tensors, message, sizeof message);
+      done = serve_run(torch, kernel, tensors, numbers, message, sizeof message);
     else
       snprintf(message, sizeof message, "%s: %s", serve_name(kernel), torch_abi_why().text);
   }
@@ -72,7 +78,7 @@ void dsv3_router_gemm(void *output, const void *mat_a, const void *mat_b) {
   static struct forward forward;
   three_tensors *elsewhere =
       (three_tensors *)serve(SERVE_DSV3_ROUTER_GEMM, COMPAT_MANGLED_dsv3_router_gemm, &forward,
-                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b});
+                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b}, NULL);
   if (elsewhere)
     elsewhere(output, mat_a, mat_b);
 }
@@ -81,16 +87,35 @@ void dsv3_fused_a_gemm(void *output, const void *mat_a, const void *mat_b) {
   static struct forward forward;
   three_tensors *elsewhere =
       (three_tensors *)serve(SERVE_DSV3_FUSED_A_GEMM, COMPAT_MANGLED_dsv3_fused_a_gemm, &forward,
-                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b});
+                             __builtin_return_address(0), (void *const[]){output, (void *)mat_a, (void *)mat_b}, NULL);
   if (elsewhere)
     elsewhere(output, mat_a, mat_b);
 }
 
 void bmm_fp8(void *a, void *b, void *d, void *a_scale, void *b_scale, void *workspace_buffer, int64_t cublas_handle) {
   static struct forward forward;
-  bmm_tensors *elsewhere =
-      (bmm_tensors *)serve(SERVE_BMM_FP8, COMPAT_MANGLED_bmm_fp8, &forward, __builtin_return_address(0),
-                           (void *const[]){a, b, d, a_scale, b_scale, workspace_buffer});
+  bmm_tensors *elsewhere = (bmm_tensors *)serve(
+      SERVE_BMM_FP8, COMPAT_MANGLED_bmm_fp8, &forward, __builtin_return_address(0),
+      (void *const[]){a, b, d, a_scale, b_scale, workspace_buffer}, (const uint64_t[]){(uint64_t)cublas_handle});
   if (elsewhere)
     elsewhere(a, b, d, a_scale, b_scale, workspace_buffer, cublas_handle);
+}
+
+void downcast_fp8(void *k, void *v, void *k_out, void *v_out, void *k_scale, void *v_scale, void *loc, int64_t mult,
+                  int64_t offset) {
+  static struct forward forward;
+  downcast_tensors *elsewhere = (downcast_tensors *)serve(
+      SERVE_DOWNCAST_FP8, COMPAT_MANGLED_downcast_fp8, &forward, __builtin_return_address(0),
+      (void *const[]){k, v, k_out, v_out, k_scale, v_scale, loc}, (const uint64_t[]){(uint64_t)mult, (uint64_t)offset});
+  if (elsewhere)
+    elsewhere(k, v, k_out, v_out, k_scale, v_scale, loc, mult, offset);
+}
+
+void sgl_per_tensor_quant_fp8(void *input, void *output_q, void *output_s, bool is_static) {
+  static struct forward forward;
+  quant_tensors *elsewhere = (quant_tensors *)serve(
+      SERVE_PER_TENSOR_QUANT_FP8, COMPAT_MANGLED_sgl_per_tensor_quant_fp8, &forward, __builtin_return_address(0),
+      (void *const[]){input, output_q, output_s}, (const uint64_t[]){is_static});
+  if (elsewhere)
+    elsewhere(input, output_q, output_s, is_static);
 }

@@ -5,7 +5,18 @@
 #include <string.h>
 
 size_t host_element_bytes(sgl_jit_dtype dtype) {
-  return dtype == SGL_JIT_DTYPE_FLOAT32 ? 4 : dtype == SGL_JIT_DTYPE_BFLOAT16 || dtype == SGL_JIT_DTYPE_FLOAT16 ? 2 : 1;
+  switch (dtype) {
+  case SGL_JIT_DTYPE_INT64:
+    return 8;
+  case SGL_JIT_DTYPE_FLOAT32:
+  case SGL_JIT_DTYPE_INT32:
+    return 4;
+  case SGL_JIT_DTYPE_BFLOAT16:
+  case SGL_JIT_DTYPE_FLOAT16:
+    return 2;
+  default:
+    return 1;
+  }
 }
 
 size_t host_bytes(const sgl_jit_tensor *t) {
@@ -32,7 +43,7 @@ sgl_jit_status host_copy(enum serve_kernel kernel, const sgl_jit_tensor views[],
       snprintf(message, message_size, "%s: no memory for copies on the host", serve_name(kernel));
       return SGL_JIT_ERROR_OUT_OF_MEMORY;
     }
-    if (with_output || i != serve_output(kernel))
+    if (with_output || !serve_is_output(kernel, i))
       status = sgl_jit_read(&views[i], host[i].data, bytes, stream, message, message_size);
   }
   return status;
@@ -43,7 +54,8 @@ void host_free(const sgl_jit_tensor host[SERVE_TENSORS]) {
     free(host[i].data);
 }
 
-sgl_jit_status host_reference(enum serve_kernel kernel, const sgl_jit_tensor t[], char *message, size_t message_size) {
+sgl_jit_status host_reference(enum serve_kernel kernel, const sgl_jit_tensor t[], const uint64_t numbers[],
+                              char *message, size_t message_size) {
   switch (kernel) {
   case SERVE_BMM_FP8:
     return sgl_jit_reference_bmm_fp8(&t[2], &t[0], &t[1], &t[3], &t[4], message, message_size);
@@ -51,6 +63,12 @@ sgl_jit_status host_reference(enum serve_kernel kernel, const sgl_jit_tensor t[]
     return sgl_jit_reference_dsv3_fused_a_gemm(&t[0], &t[1], &t[2], message, message_size);
   case SERVE_DSV3_ROUTER_GEMM:
     return sgl_jit_reference_dsv3_router_gemm(&t[0], &t[1], &t[2], message, message_size);
+  case SERVE_DOWNCAST_FP8:
+    return sgl_jit_reference_downcast_fp8(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], (int64_t)numbers[0],
+                                          (int64_t)numbers[1], message, message_size);
+  case SERVE_PER_TENSOR_QUANT_FP8:
+    return sgl_jit_reference_sgl_per_tensor_quant_fp8(&t[0], &t[1], &t[2], serve_bool(numbers[0]), message,
+                                                      message_size);
   case SERVE_COUNT:
     break;
   }

@@ -21,20 +21,21 @@
  * them away when it calls. Deleting `output` drops a reference only; the caller's tensor has been written in place. */
 
 static void take(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[]) {
-  for (int i = 0; i < serve_tensors(kernel); i++)
+  for (int i = 0, count = serve_tensors(kernel); i < count; i++)
     torch->delete_tensor_object(tensors[i]);
 }
 
-/* The tensors come first; bmm_fp8's seventh argument is the handle of a cuBLAS that is not used. */
-static const unsigned arguments_of[SERVE_COUNT] = {
-    [SERVE_BMM_FP8] = 7, [SERVE_DSV3_FUSED_A_GEMM] = 3, [SERVE_DSV3_ROUTER_GEMM] = 3};
+/* The tensors come first. */
+static unsigned arguments_of(enum serve_kernel kernel) {
+  return (unsigned)(serve_tensors(kernel) + serve_numbers(kernel));
+}
 
 /* The count is that of our own schema; another one would be a torch that calls kernels in another way. */
 static bool open_stack(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
                        void *tensors[SERVE_TENSORS]) {
-  if (arguments != arguments_of[kernel] || results != 0)
+  if (arguments != arguments_of(kernel) || results != 0)
     return false;
-  for (int i = 0; i < serve_tensors(kernel); i++)
+  for (int i = 0, count = serve_tensors(kernel); i < count; i++)
     tensors[i] = (void *)(uintptr_t)stack[i];
   return true;
 }
@@ -53,7 +54,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
   bool ok = open_stack(kernel, stack, arguments, results, tensors);
   if (!ok) {
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
-             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of[kernel]);
+             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of(kernel));
   } else {
     ok = !site ||
          stage_call(SGL_COMPAT_CALL_OPERATOR, serve_symbol(kernel), policy, site, address, message, sizeof message);
@@ -62,7 +63,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
       stage_no_library(kernel, message, sizeof message);
       ok = false;
     }
-    ok = ok && serve_run(torch, kernel, tensors, message, sizeof message);
+    ok = ok && serve_run(torch, kernel, tensors, stack + serve_tensors(kernel), message, sizeof message);
     if (call_log_is_on())
       call_log_write(torch, kernel, tensors, site ? "operator" : "jit", ok ? "ok" : "error", ok ? NULL : message);
     take(torch, kernel, tensors);
@@ -95,8 +96,10 @@ static void do_nothing(enum serve_kernel kernel, const uint64_t *stack, uint64_t
     do_nothing(kernel, stack, arguments, results);                                                                     \
   }
 BOXED(bmm_fp8, SERVE_BMM_FP8)
+BOXED(downcast, SERVE_DOWNCAST_FP8)
 BOXED(fused_a, SERVE_DSV3_FUSED_A_GEMM)
 BOXED(router, SERVE_DSV3_ROUTER_GEMM)
+BOXED(quant, SERVE_PER_TENSOR_QUANT_FP8)
 #undef BOXED
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
@@ -110,15 +113,22 @@ static struct {
 } spaces[SPACE_COUNT] = {
     [SPACE_OLD] = {.name = COMPAT_OP_NAMESPACE,
                    .boxed = {[SERVE_BMM_FP8] = old_bmm_fp8,
+                             [SERVE_DOWNCAST_FP8] = old_downcast,
                              [SERVE_DSV3_FUSED_A_GEMM] = old_fused_a,
-                             [SERVE_DSV3_ROUTER_GEMM] = old_router}},
+                             [SERVE_DSV3_ROUTER_GEMM] = old_router,
+                             [SERVE_PER_TENSOR_QUANT_FP8] = old_quant}},
     [SPACE_JIT] = {.name = "sgl_kernel_jit",
                    .boxed = {[SERVE_BMM_FP8] = jit_bmm_fp8,
+                             [SERVE_DOWNCAST_FP8] = jit_downcast,
                              [SERVE_DSV3_FUSED_A_GEMM] = jit_fused_a,
-                             [SERVE_DSV3_ROUTER_GEMM] = jit_router}},
+                             [SERVE_DSV3_ROUTER_GEMM] = jit_router,
+                             [SERVE_PER_TENSOR_QUANT_FP8] = jit_quant}},
 };
-static torch_boxed *const meta[SERVE_COUNT] = {
-    [SERVE_BMM_FP8] = meta_bmm_fp8, [SERVE_DSV3_FUSED_A_GEMM] = meta_fused_a, [SERVE_DSV3_ROUTER_GEMM] = meta_router};
+static torch_boxed *const meta[SERVE_COUNT] = {[SERVE_BMM_FP8] = meta_bmm_fp8,
+                                               [SERVE_DOWNCAST_FP8] = meta_downcast,
+                                               [SERVE_DSV3_FUSED_A_GEMM] = meta_fused_a,
+                                               [SERVE_DSV3_ROUTER_GEMM] = meta_router,
+                                               [SERVE_PER_TENSOR_QUANT_FP8] = meta_quant};
 
 /* Torch 2.10's entry wants the version of the C ABI that the kernel was written for: major, minor and patch in the top
  * three bytes. */
@@ -137,7 +147,9 @@ static bool add_kernel(const struct torch_abi *torch, const char *space, const c
                                         : torch->library_impl(*library, name, boxed)) == 0;
 }
 
-static const char *schema_of(const char *name) {
+static const char *schema_of(enum space space, enum serve_kernel kernel, const char *name) {
+  if (space == SPACE_JIT && serve_jit_schema(kernel))
+    return serve_jit_schema(kernel);
   for (unsigned i = 0; i < compat_operators_count; i++)
     if (strcmp(compat_operators[i].name, name) == 0)
       return compat_operators[i].schema;
@@ -148,7 +160,8 @@ static const char *schema_of(const char *name) {
  * that has looked it up then crashes. Those of a registration that failed are deleted. */
 static sgl_compat_status register_locked(const struct torch_abi *torch, enum space space, enum serve_kernel kernel,
                                          char *message, size_t message_size) {
-  const char *name = serve_name(kernel), *in = spaces[space].name;
+  const char *name = space == SPACE_OLD ? serve_old_operator(kernel) : serve_jit_operator(kernel);
+  const char *in = spaces[space].name;
   void *library = NULL;
   if (torch->library_init_fragment(in, PLACE, __LINE__, &library) != 0) {
     snprintf(message, message_size, "torch cannot extend the namespace %s%s", in, torch_abi_what(torch).text);
@@ -156,7 +169,7 @@ static sgl_compat_status register_locked(const struct torch_abi *torch, enum spa
   }
   /* No function of torch tells whether an operator exists. A schema that torch has already is refused, and ours has no
    * other fault that could be refused. */
-  if (torch->library_def(library, schema_of(name)) != 0) {
+  if (torch->library_def(library, schema_of(space, kernel, name)) != 0) {
     torch->delete_library_object(library);
     atomic_store(&spaces[space].state[kernel], SGL_COMPAT_OP_ALREADY_DEFINED);
     return SGL_COMPAT_OK;
@@ -226,7 +239,7 @@ sgl_compat_status sgl_compat_register_jit_ops(char *message, size_t message_size
 
 static int index_of(const char *name) {
   int kernel = 0;
-  while (kernel < SERVE_COUNT && !(name && strcmp(name, serve_name((enum serve_kernel)kernel)) == 0))
+  while (kernel < SERVE_COUNT && !(name && strcmp(name, serve_old_operator((enum serve_kernel)kernel)) == 0))
     kernel++;
   return kernel;
 }
@@ -250,7 +263,7 @@ sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t
 }
 
 const char *sgl_compat_op_name(size_t index) {
-  return index < SERVE_COUNT ? serve_name((enum serve_kernel)index) : NULL;
+  return index < SERVE_COUNT ? serve_old_operator((enum serve_kernel)index) : NULL;
 }
 
 sgl_compat_op_state sgl_compat_get_op_state(const char *name) {

@@ -195,6 +195,8 @@ static bool is_same_shadow(const struct policy_shadow *a, const struct policy_sh
 static void publish_shadow(void) {
   static struct policy_shadow known[SERVE_COUNT];
   for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
+    if (!serve_is_compared((enum serve_kernel)kernel))
+      continue;
     const struct policy_shadow *now = &state.setting[serve_symbol((enum serve_kernel)kernel)][POLICY_SHADOW].shadow;
     struct shadow_settings settings = {now->first, now->every, now->budget, now->tolerance, now->return_other};
     if (!is_same_shadow(now, &known[kernel]) &&

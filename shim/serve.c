@@ -11,12 +11,27 @@
 
 /* --- the kernels -------------------------------------------------------------------------------------------------- */
 
-static sgl_jit_status run_fused_a(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+static sgl_jit_status run_fused_a(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                  size_t message_size) {
+  (void)numbers;
   return sgl_jit_dsv3_fused_a_gemm(&t[0], &t[1], &t[2], stream, message, message_size);
 }
 
-static sgl_jit_status run_router(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+static sgl_jit_status run_router(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                 size_t message_size) {
+  (void)numbers;
   return sgl_jit_dsv3_router_gemm(&t[0], &t[1], &t[2], stream, message, message_size);
+}
+
+static sgl_jit_status run_downcast(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                   size_t message_size) {
+  return sgl_jit_downcast_fp8(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], (int64_t)numbers[0], (int64_t)numbers[1],
+                              stream, message, message_size);
+}
+
+static sgl_jit_status run_quant(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                size_t message_size) {
+  return sgl_jit_sgl_per_tensor_quant_fp8(&t[0], &t[1], &t[2], serve_bool(numbers[0]), stream, message, message_size);
 }
 
 /* False for a tensor whose elements do not lie in one piece: counted, they would not say how much memory there is. */
@@ -33,7 +48,9 @@ static bool count_packed(const sgl_jit_tensor *t, int64_t *count) {
   return true;
 }
 
-static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], void *stream, char *message, size_t message_size) {
+static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                  size_t message_size) {
+  (void)numbers; /* the handle of a cuBLAS that is not used */
   const sgl_jit_tensor *a = &t[0], *b = &t[1], *output = &t[2], *workspace = &t[5];
   int64_t bytes = 0;
   if (!count_packed(workspace, &bytes)) {
@@ -51,15 +68,61 @@ static sgl_jit_status run_bmm_fp8(const sgl_jit_tensor t[], void *stream, char *
 
 static const struct kernel {
   const char *name;
-  int count, operands, first_input, output;
+  const char *old_operator; /* where the deleted operator has another name */
+  const char *jit_schema;   /* where it does not say what is written, or is another one */
+  int count, operands, first_input, output, outputs;
+  int numbers;
   bool is_gemm; /* output [m, n], a [m, k] and b: one kernel for each n, k and dtype of the output */
+  bool is_compared;
   const char *tensors[SERVE_TENSORS];
-  sgl_jit_status (*run)(const sgl_jit_tensor tensors[], void *stream, char *message, size_t message_size);
+  sgl_jit_status (*run)(const sgl_jit_tensor tensors[], const uint64_t numbers[], void *stream, char *message,
+                        size_t message_size);
 } kernels[SERVE_COUNT] = {
-    [SERVE_BMM_FP8] =
-        {"bmm_fp8", 6, 5, 0, 2, false, {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"}, run_bmm_fp8},
-    [SERVE_DSV3_FUSED_A_GEMM] = {"dsv3_fused_a_gemm", 3, 3, 1, 0, true, {"output", "mat_a", "mat_b"}, run_fused_a},
-    [SERVE_DSV3_ROUTER_GEMM] = {"dsv3_router_gemm", 3, 3, 1, 0, true, {"output", "mat_a", "mat_b"}, run_router},
+    [SERVE_BMM_FP8] = {.name = "bmm_fp8",
+                       .count = 6,
+                       .operands = 5,
+                       .output = 2,
+                       .outputs = 1,
+                       .numbers = 1,
+                       .is_compared = true,
+                       .tensors = {"A", "B", "D", "A_scale", "B_scale", "workspace_buffer"},
+                       .run = run_bmm_fp8},
+    [SERVE_DOWNCAST_FP8] = {.name = "downcast_fp8",
+                            .jit_schema = "downcast_fp8(Tensor k, Tensor v, Tensor! k_out, Tensor! v_out, Tensor "
+                                          "k_scale, Tensor v_scale, Tensor loc, int mult, int offset) -> ()",
+                            .count = 7,
+                            .operands = 7,
+                            .output = 2,
+                            .outputs = 2,
+                            .numbers = 2,
+                            .tensors = {"k", "v", "k_out", "v_out", "k_scale", "v_scale", "loc"},
+                            .run = run_downcast},
+    [SERVE_DSV3_FUSED_A_GEMM] = {.name = "dsv3_fused_a_gemm",
+                                 .count = 3,
+                                 .operands = 3,
+                                 .first_input = 1,
+                                 .outputs = 1,
+                                 .is_gemm = true,
+                                 .is_compared = true,
+                                 .tensors = {"output", "mat_a", "mat_b"},
+                                 .run = run_fused_a},
+    [SERVE_DSV3_ROUTER_GEMM] = {.name = "dsv3_router_gemm",
+                                .count = 3,
+                                .operands = 3,
+                                .first_input = 1,
+                                .outputs = 1,
+                                .is_gemm = true,
+                                .is_compared = true,
+                                .tensors = {"output", "mat_a", "mat_b"},
+                                .run = run_router},
+    [SERVE_PER_TENSOR_QUANT_FP8] = {.name = "sgl_per_tensor_quant_fp8",
+                                    .count = 3,
+                                    .operands = 3,
+                                    .output = 1,
+                                    .outputs = 2,
+                                    .numbers = 1,
+                                    .tensors = {"input", "output_q", "output_s"},
+                                    .run = run_quant},
 };
 
 const char *serve_name(enum serve_kernel kernel) {
@@ -68,9 +131,35 @@ const char *serve_name(enum serve_kernel kernel) {
 
 unsigned serve_symbol(enum serve_kernel kernel) {
   static const unsigned symbols[SERVE_COUNT] = {[SERVE_BMM_FP8] = COMPAT_SYMBOL_bmm_fp8,
+                                                [SERVE_DOWNCAST_FP8] = COMPAT_SYMBOL_downcast_fp8,
                                                 [SERVE_DSV3_FUSED_A_GEMM] = COMPAT_SYMBOL_dsv3_fused_a_gemm,
-                                                [SERVE_DSV3_ROUTER_GEMM] = COMPAT_SYMBOL_dsv3_router_gemm};
+                                                [SERVE_DSV3_ROUTER_GEMM] = COMPAT_SYMBOL_dsv3_router_gemm,
+                                                [SERVE_PER_TENSOR_QUANT_FP8] = COMPAT_SYMBOL_sgl_per_tensor_quant_fp8};
   return symbols[kernel];
+}
+
+const char *serve_old_operator(enum serve_kernel kernel) {
+  return kernels[kernel].old_operator ? kernels[kernel].old_operator : kernels[kernel].name;
+}
+
+const char *serve_jit_operator(enum serve_kernel kernel) {
+  return serve_old_operator(kernel);
+}
+
+const char *serve_jit_schema(enum serve_kernel kernel) {
+  return kernels[kernel].jit_schema;
+}
+
+int serve_numbers(enum serve_kernel kernel) {
+  return kernels[kernel].numbers;
+}
+
+bool serve_is_output(enum serve_kernel kernel, int tensor) {
+  return tensor >= kernels[kernel].output && tensor < kernels[kernel].output + kernels[kernel].outputs;
+}
+
+bool serve_is_compared(enum serve_kernel kernel) {
+  return kernels[kernel].is_compared;
 }
 
 int serve_tensors(enum serve_kernel kernel) {
@@ -99,7 +188,11 @@ const char *serve_dtype_name(sgl_jit_dtype dtype) {
                                       [SGL_JIT_DTYPE_BFLOAT16] = "bfloat16",
                                       [SGL_JIT_DTYPE_FLOAT16] = "float16",
                                       [SGL_JIT_DTYPE_FLOAT8_E4M3FN] = "float8_e4m3fn",
-                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2"};
+                                      [SGL_JIT_DTYPE_FLOAT8_E5M2] = "float8_e5m2",
+                                      [SGL_JIT_DTYPE_INT32] = "int32",
+                                      [SGL_JIT_DTYPE_INT64] = "int64",
+                                      [SGL_JIT_DTYPE_UINT8] = "uint8",
+                                      [SGL_JIT_DTYPE_BOOL] = "bool"};
   return names[dtype];
 }
 
@@ -111,6 +204,10 @@ static sgl_jit_dtype dtype_of(const struct torch_abi *torch, int32_t dtype) {
          : dtype == torch->dtype_float16       ? SGL_JIT_DTYPE_FLOAT16
          : dtype == torch->dtype_float8_e4m3fn ? SGL_JIT_DTYPE_FLOAT8_E4M3FN
          : dtype == torch->dtype_float8_e5m2   ? SGL_JIT_DTYPE_FLOAT8_E5M2
+         : dtype == torch->dtype_int32         ? SGL_JIT_DTYPE_INT32
+         : dtype == torch->dtype_int64         ? SGL_JIT_DTYPE_INT64
+         : dtype == torch->dtype_uint8         ? SGL_JIT_DTYPE_UINT8
+         : dtype == torch->dtype_bool          ? SGL_JIT_DTYPE_BOOL
                                                : SGL_JIT_DTYPE_OTHER;
 }
 
@@ -133,8 +230,8 @@ bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *vie
   return true;
 }
 
-bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *const tensors[], char *message,
-               size_t message_size) {
+bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *const tensors[], const uint64_t numbers[],
+               char *message, size_t message_size) {
   const struct kernel *kernel = &kernels[which];
   sgl_jit_tensor views[SERVE_TENSORS];
   for (int i = 0; i < kernel->count; i++) {
@@ -152,8 +249,8 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
     return false;
   }
   if (policy_serve(policy_of(serve_symbol(which))) == SGL_COMPAT_SERVE_REFERENCE)
-    return serve_reference(which, views, stream, message, message_size);
-  if (kernel->run(views, stream, message, message_size) != SGL_JIT_OK)
+    return serve_reference(which, views, numbers, stream, message, message_size);
+  if (kernel->run(views, numbers, stream, message, message_size) != SGL_JIT_OK)
     return false;
   if (kernel->is_gemm)
     usage_kernel(which, views[0].sizes[1], views[1].sizes[1], (int)views[0].dtype);

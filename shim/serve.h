@@ -8,10 +8,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum serve_kernel { SERVE_BMM_FP8, SERVE_DSV3_FUSED_A_GEMM, SERVE_DSV3_ROUTER_GEMM, SERVE_COUNT };
+enum serve_kernel {
+  SERVE_BMM_FP8,
+  SERVE_DOWNCAST_FP8,
+  SERVE_DSV3_FUSED_A_GEMM,
+  SERVE_DSV3_ROUTER_GEMM,
+  SERVE_PER_TENSOR_QUANT_FP8,
+  SERVE_COUNT
+};
 
-/* The catalog's id of the kernel: also the name of its operator and of its C++ function. */
+/* The catalog's id of the kernel. */
 const char *serve_name(enum serve_kernel kernel);
+
+/* The operators: the deleted one's name, and name and schema of the supported one. */
+const char *serve_old_operator(enum serve_kernel kernel);
+const char *serve_jit_operator(enum serve_kernel kernel);
+const char *serve_jit_schema(enum serve_kernel kernel);
 
 /* Its number in the catalog's table. */
 unsigned serve_symbol(enum serve_kernel kernel);
@@ -21,10 +33,22 @@ unsigned serve_symbol(enum serve_kernel kernel);
 int serve_tensors(enum serve_kernel kernel);
 int serve_operands(enum serve_kernel kernel);
 
+/* A bool of those 64 bits: of which torch writes one byte. */
+static inline bool serve_bool(uint64_t number) {
+  return (number & 0xff) != 0;
+}
+
+/* How many arguments the operator has behind the tensors: ints, bools, floats. In calls they are 64 bits each, as torch
+ * has them on its stack. */
+int serve_numbers(enum serve_kernel kernel);
+
 /* The tensor's name; which one tells the device and the stream of the call, and which one is written. */
 const char *serve_tensor_name(enum serve_kernel kernel, int tensor);
 int serve_input(enum serve_kernel kernel);
 int serve_output(enum serve_kernel kernel);
+/* Is it one of those that are written? Only kernels that write one tensor, whole, are compared with another side. */
+bool serve_is_output(enum serve_kernel kernel, int tensor);
+bool serve_is_compared(enum serve_kernel kernel);
 
 /* "float8_e4m3fn"; "other" for one that no kernel takes. */
 const char *serve_dtype_name(sgl_jit_dtype dtype);
@@ -33,7 +57,8 @@ const char *serve_dtype_name(sgl_jit_dtype dtype);
 bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *view);
 
 enum {
-  SERVE_TENSORS = 6,   /* the most that one has */
+  SERVE_TENSORS = 7,   /* the most that one has */
+  SERVE_NUMBERS = 2,   /* likewise */
   SERVE_MESSAGE = 1024 /* bytes; a longer message is cut */
 };
 
@@ -41,12 +66,12 @@ enum {
  * input's device (mat_a, or A). (The old router kernel took the current device's stream instead; the two differ only in
  * calls whose launch the old one got wrong.) bmm_fp8's workspace_buffer has as many bytes as elements, as the deleted
  * kernel counted. False after writing one line into message. */
-bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], char *message,
-               size_t message_size);
+bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], const uint64_t numbers[],
+               char *message, size_t message_size);
 
 /* serve_reference.c: the same on the CPU reference, with the tensors' views. Waits for the stream; an error while that
- * is being captured. */
-bool serve_reference(enum serve_kernel kernel, const sgl_jit_tensor views[], void *stream, char *message,
-                     size_t message_size);
+ * is being captured, and for tensors on a device that do not lie in one piece. */
+bool serve_reference(enum serve_kernel kernel, const sgl_jit_tensor views[], const uint64_t numbers[], void *stream,
+                     char *message, size_t message_size);
 
 #endif

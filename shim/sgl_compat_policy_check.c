@@ -1,6 +1,7 @@
 /* policy check: a policy file, looked at before it is installed. */
 #include "shim/policy.h"
 #include "shim/policy_sources.h"
+#include "shim/serve.h"
 #include "shim/sgl_compat_tool.h"
 
 #include "compat_table.h"
@@ -131,10 +132,14 @@ static void check_directive(struct check *check, const struct policy_directive *
       fault(check, one, "%s is %s by line %u: a ramp to %s has no effect", name, policy_stage_name(stage->stage),
             stage->line, policy_stage_name(one->stage));
     break;
-  case POLICY_SERVE:
   case POLICY_SHADOW:
-    if (one->kind == POLICY_SHADOW && says_how_only(&one->shadow))
+    for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+      if (serve_symbol((enum serve_kernel)kernel) == one->symbol && !serve_is_compared((enum serve_kernel)kernel))
+        fault(check, one, "results of %s are not compared: shadow has no effect", name);
+    if (says_how_only(&one->shadow))
       fault(check, one, "shadow %s: neither first nor every says which calls, so none is compared", name);
+    __attribute__((fallthrough));
+  case POLICY_SERVE:
     if (one->symbol != POLICY_ALL && !compat_symbols[one->symbol].served &&
         (one->kind == POLICY_SHADOW || one->serve != SGL_COMPAT_SERVE_AUTO))
       fault(check, one, "there is no kernel for %s here: %s has no effect", name,

@@ -200,7 +200,7 @@ static bool run_other(const struct torch_abi *torch, enum serve_kernel kernel, c
   sgl_jit_tensor t[SERVE_TENSORS];
   memcpy(t, s->host, sizeof t);
   t[serve_output(kernel)].data = s->other;
-  return host_reference(kernel, t, NULL, 0) == SGL_JIT_OK;
+  return host_reference(kernel, t, NULL, NULL, 0) == SGL_JIT_OK;
 }
 
 static enum outcome compare(const struct torch_abi *torch, enum serve_kernel kernel,

@@ -225,7 +225,7 @@ static bool read_text(const char *path, const char *text, size_t size, struct sh
       if (strcmp(key, "symbol") == 0) {
         while (kernel < SERVE_COUNT && strcmp(serve_name((enum serve_kernel)kernel), word) != 0)
           kernel++;
-        ok = !named && kernel < SERVE_COUNT;
+        ok = !named && kernel < SERVE_COUNT && serve_is_compared((enum serve_kernel)kernel);
         named = true;
         if (ok)
           record->kernel = (enum serve_kernel)kernel;

@@ -46,6 +46,10 @@ static bool find_metadata(struct torch_abi *torch, void *handle, const char **mi
       {"aoti_torch_dtype_float16", &torch->dtype_float16},
       {"aoti_torch_dtype_float8_e4m3fn", &torch->dtype_float8_e4m3fn},
       {"aoti_torch_dtype_float8_e5m2", &torch->dtype_float8_e5m2},
+      {"aoti_torch_dtype_int32", &torch->dtype_int32},
+      {"aoti_torch_dtype_int64", &torch->dtype_int64},
+      {"aoti_torch_dtype_uint8", &torch->dtype_uint8},
+      {"aoti_torch_dtype_bool", &torch->dtype_bool},
       {"aoti_torch_device_type_cpu", &torch->device_type_cpu},
       {"aoti_torch_device_type_cuda", &torch->device_type_cuda},
   };

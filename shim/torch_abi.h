@@ -26,6 +26,7 @@ struct torch_abi {
   void (*check)(bool condition, const char *function, const char *file, uint32_t line,
                 const char *message); /* throws */
   int32_t dtype_bfloat16, dtype_float32, dtype_float16, dtype_float8_e4m3fn, dtype_float8_e5m2;
+  int32_t dtype_int32, dtype_int64, dtype_uint8, dtype_bool;
   int32_t device_type_cpu, device_type_cuda;
 
   /* Registration: torch 2.7 and newer. All of them, or all NULL. Strings are kept by pointer. */

@@ -68,10 +68,11 @@ static void describe(struct usage_site *site, const void *address, char *text, s
 }
 
 void warn_text(sgl_compat_call call, unsigned symbol, char *text, size_t size, const char **advice) {
-  const char *change = "", *first_without = "";
+  const char *change = "", *first_without = "", *name = compat_symbols[symbol].id;
   *advice = "";
   for (unsigned i = 0; call == SGL_COMPAT_CALL_CXX && i < compat_entries_count; i++)
     if (compat_entries[i].symbol == symbol) {
+      name = compat_entries[i].name;
       *advice = compat_entries[i].advice;
       change = compat_entries[i].change;
       first_without = compat_entries[i].first_without;
@@ -84,13 +85,14 @@ void warn_text(sgl_compat_call call, unsigned symbol, char *text, size_t size, c
     }
   for (unsigned i = 0; call == SGL_COMPAT_CALL_OPERATOR && i < compat_operators_count; i++)
     if (compat_operators[i].symbol == symbol) {
+      name = compat_operators[i].name;
       *advice = compat_operators[i].advice;
       change = compat_operators[i].change;
       first_without = compat_operators[i].first_without;
     }
   snprintf(text, size, "the %s%s is deprecated, " COMPAT_PACKAGE " has dropped it in %s (%s): %s",
-           call == SGL_COMPAT_CALL_CXX ? "C++ function " : "operator torch.ops." COMPAT_OP_NAMESPACE ".",
-           compat_symbols[symbol].id, first_without, change, *advice);
+           call == SGL_COMPAT_CALL_CXX ? "C++ function " : "operator torch.ops." COMPAT_OP_NAMESPACE ".", name,
+           first_without, change, *advice);
 }
 
 /* On RAISE, error has the text. */

@@ -16,14 +16,25 @@
 EXPORT struct fake_nvrtc fake_nvrtc = {
     .major = 13, .minor = 0, .archs = {80, 86, 89, 90, 100, 103, 120}, .archs_n = 7, .log = ""};
 
-extern const char emulated_device[];
+extern const char emulated_device[], emulated_elements[];
 __asm__(".pushsection .rodata\n.hidden emulated_device\n.global emulated_device\nemulated_device:\n"
-        ".incbin \"tests/jit/emulated_device.cuh\"\n.byte 0\n.popsection\n");
+        ".incbin \"tests/jit/emulated_device.cuh\"\n.byte 0\n"
+        ".hidden emulated_elements\n.global emulated_elements\nemulated_elements:\n"
+        ".incbin \"tests/jit/emulated_elements.cuh\"\n.byte 0\n.popsection\n");
+
+/* The one of the headers that is for the device alone is replaced, the others are used as they are. */
+enum { HEADERS = 3 };
+static const struct family {
+  const char *header, *emulated, *mark; /* which the device's text must have */
+  int count;
+} families[] = {{"device.cuh", emulated_device, "mma.sync", 2}, {"elements.cuh", emulated_elements, "cvt.rn.bf16", 3}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct program {
-  char *source, *tensor /* tensor_gemm.cuh */, *code;
+  char *source, *code;
+  char *names[HEADERS], *headers[HEADERS];
+  int count;
   size_t size;
   int failed, ptx;
 };
@@ -66,18 +77,25 @@ int nvrtcGetSupportedArchs(int *archs) {
 
 int nvrtcCreateProgram(struct program **program, const char *source, const char *name, int header_count,
                        const char *const *headers, const char *const *header_names) {
-  if (header_count != 2 || strcmp(header_names[0], "device.cuh") != 0 || !strstr(headers[0], "mma.sync") ||
-      strcmp(header_names[1], "tensor_gemm.cuh") != 0 || !*name)
+  const struct family *f = &families[header_count == 3];
+  if (header_count != f->count || strcmp(header_names[0], f->header) != 0 || !strstr(headers[0], f->mark) || !*name)
     return 3;
   *program = calloc(1, sizeof **program);
   (*program)->source = strdup(source);
-  (*program)->tensor = strdup(headers[1]);
+  (*program)->count = header_count;
+  for (int i = 0; i < header_count; i++) {
+    (*program)->names[i] = strdup(header_names[i]);
+    (*program)->headers[i] = strdup(i == 0 ? f->emulated : headers[i]);
+  }
   return 0;
 }
 
 int nvrtcDestroyProgram(struct program **program) {
   free((*program)->source);
-  free((*program)->tensor);
+  for (int i = 0; i < (*program)->count; i++) {
+    free((*program)->names[i]);
+    free((*program)->headers[i]);
+  }
   free((*program)->code);
   free(*program);
   *program = NULL;
@@ -109,16 +127,17 @@ enum { COMPILER_WORDS = sizeof compiler / sizeof compiler[0], MAX_WORDS = 32 };
 /* Runs the C++ compiler in a folder of its own below `store` and renames what comes of it to `target`. */
 static int build(const struct program *program, int option_count, const char *const *options, const char *store,
                  const char *target) {
-  char folder[480], device[512], tensor[512], kernel[512], made[512];
+  char folder[480], header[HEADERS][544], kernel[512], made[512];
   if (snprintf(folder, sizeof folder, "%s/new-XXXXXX", store) >= (int)sizeof folder || !mkdtemp(folder))
     return 0;
-  snprintf(device, sizeof device, "%s/device.cuh", folder);
-  snprintf(tensor, sizeof tensor, "%s/tensor_gemm.cuh", folder);
   snprintf(kernel, sizeof kernel, "%s/kernel.cc", folder);
   snprintf(made, sizeof made, "%s/kernel.so", folder);
-  int status = -1;
-  if (write_file(device, emulated_device) && write_file(tensor, program->tensor) &&
-      write_file(kernel, program->source)) {
+  int status = -1, written = write_file(kernel, program->source);
+  for (int i = 0; i < program->count; i++) {
+    snprintf(header[i], sizeof header[i], "%s/%s", folder, program->names[i]);
+    written = write_file(header[i], program->headers[i]) && written;
+  }
+  if (written) {
     const char *arguments[32] = {"g++", "-O1",  "-w", "-std=c++17", "-shared", "-fPIC",
                                  "-I",  folder, "-o", made,         kernel};
     int count = 11;
@@ -134,8 +153,8 @@ static int build(const struct program *program, int option_count, const char *co
     waitpid(pid, &status, 0);
   }
   int good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && rename(made, target) == 0;
-  unlink(device);
-  unlink(tensor);
+  for (int i = 0; i < program->count; i++)
+    unlink(header[i]);
   unlink(kernel);
   rmdir(folder);
   return good;
@@ -156,8 +175,8 @@ int nvrtcCompileProgram(struct program *program, int option_count, const char *c
   pthread_mutex_lock(&lock); /* of the options, which the last one leaves */
   XXH3_64bits_reset(state);
   XXH3_64bits_update(state, program->source, strlen(program->source));
-  XXH3_64bits_update(state, program->tensor, strlen(program->tensor));
-  XXH3_64bits_update(state, emulated_device, strlen(emulated_device));
+  for (int i = 0; i < program->count; i++)
+    XXH3_64bits_update(state, program->headers[i], strlen(program->headers[i]));
   *text = '\0';
   for (int i = 0; i < COMPILER_WORDS; i++)
     XXH3_64bits_update(state, compiler[i], strlen(compiler[i]) + 1);

@@ -311,7 +311,7 @@ static void arguments_refused(void) {
   SPOILED(g.sizes[B_SCALE][0] = 0, "B_scale must have one element (a scale for the whole tensor), got size(0) 0");
   SPOILED(g.t[A].dtype = BF16, "A must be float8_e4m3fn or float8_e5m2, got bfloat16");
   SPOILED(g.t[B].dtype = SGL_JIT_DTYPE_OTHER, "B must be float8_e4m3fn or float8_e5m2, got another dtype");
-  SPOILED(g.t[B].dtype = (sgl_jit_dtype)6, "B must be float8_e4m3fn or float8_e5m2, got another dtype");
+  SPOILED(g.t[B].dtype = (sgl_jit_dtype)99, "B must be float8_e4m3fn or float8_e5m2, got another dtype");
   SPOILED(g.t[A].dtype = E5M2,
           "A and B must not both be float8_e5m2, cuBLASLt has no such product; make one of them float8_e4m3fn");
   SPOILED(g.t[OUTPUT].dtype = SGL_JIT_DTYPE_FLOAT32, "output must be bfloat16 or float16, got float32");

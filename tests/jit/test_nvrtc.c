@@ -153,30 +153,30 @@ static void check_image(const struct device *d, const struct shape *s, const str
   }
 }
 
+static void compile_one(const struct jit_compiler *c, const struct device *d, const struct shape *s) {
+  struct jit_target target = jit_target_for(c, d->major, d->minor);
+  char text[1024] = "";
+  struct jit_plan plan;
+  struct jit_image image = {NULL, 0};
+  jit_plan(s->op, s->n, s->k, s->f32, SGL_JIT_PDL_OFF, d->major * 10 + d->minor, d->shared_bytes, &plan);
+  CU_ASSERT_EQUAL(jit_shared_limit(d->major * 10 + d->minor), d->shared_bytes);
+  sgl_jit_status status = jit_compile(c, s->op, &plan, &target, &image, (struct jit_message){text, sizeof text, NULL});
+  if (status != SGL_JIT_OK)
+    fprintf(stderr, "  %s %s %dx%d: %s\n", target.name, jit_op_name(s->op), s->n, s->k, text);
+  CU_ASSERT_FATAL(status == SGL_JIT_OK);
+  check_image(d, s, &plan, &image);
+  free(image.data);
+}
+
 static void compile_all(enum jit_op op) {
   const struct jit_compiler *c = compiler();
   if (!c)
     return;
   for (size_t d = 0; d < DEVICES; d++) {
-    struct jit_target target = jit_target_for(c, devices[d].major, devices[d].minor);
-    UNIT_STRINGS(target.name, devices[d].target);
-    for (size_t s = 0; s < SHAPES; s++) {
-      if (shapes[s].op == op && (shapes[s].everywhere || devices[d].major == 9)) {
-        char text[1024] = "";
-        struct jit_message m = {text, sizeof text, NULL};
-        struct jit_plan plan;
-        struct jit_image image = {NULL, 0};
-        jit_plan(op, shapes[s].n, shapes[s].k, shapes[s].f32, SGL_JIT_PDL_OFF, devices[d].major * 10 + devices[d].minor,
-                 devices[d].shared_bytes, &plan);
-        CU_ASSERT_EQUAL(jit_shared_limit(devices[d].major * 10 + devices[d].minor), devices[d].shared_bytes);
-        sgl_jit_status status = jit_compile(c, op, &plan, &target, &image, m);
-        if (status != SGL_JIT_OK)
-          fprintf(stderr, "  %s %dx%d: %s\n", target.name, shapes[s].n, shapes[s].k, text);
-        CU_ASSERT_FATAL(status == SGL_JIT_OK);
-        check_image(&devices[d], &shapes[s], &plan, &image);
-        free(image.data);
-      }
-    }
+    UNIT_STRINGS(jit_target_for(c, devices[d].major, devices[d].minor).name, devices[d].target);
+    for (size_t s = 0; s < SHAPES; s++)
+      if (shapes[s].op == op && (shapes[s].everywhere || devices[d].major == 9))
+        compile_one(c, &devices[d], &shapes[s]);
   }
 }
 
@@ -186,6 +186,14 @@ static void router(void) {
 
 static void fused_a(void) {
   compile_all(JIT_FUSED_A);
+}
+
+/* The operators with one kernel for every shape, for every device. */
+static void native(void) {
+  const struct jit_compiler *c = compiler();
+  for (int op = 0; c && op < JIT_OPS; op++)
+    for (size_t d = 0; d < DEVICES && !jit_has_shape((enum jit_op)op); d++)
+      compile_one(c, &devices[d], &(struct shape){.op = (enum jit_op)op});
 }
 
 /* A device that the compiler does not know gets the best that it can run. */
@@ -286,6 +294,7 @@ static void refused(void) {
 
 static const struct unit_test tests[] = {{"router", router},
                                          {"fused_a", fused_a},
+                                         {"native", native},
                                          {"unknown_devices", unknown_devices},
                                          {"reads_before_the_wait", reads_before_the_wait},
                                          {"refused", refused}};

@@ -387,7 +387,9 @@ CASE(wrong_specs) {
     sgl_jit_kernel_spec spec;
     const char *text;
   } wrong[] = {
-      {{(sgl_jit_op)2, 8, 256, SGL_JIT_DTYPE_FLOAT32}, "there is no operator 2"},
+      {{(sgl_jit_op)99, 8, 256, SGL_JIT_DTYPE_FLOAT32}, "there is no operator 99"},
+      {{SGL_JIT_OP_DOWNCAST_FP8, 0, 256, SGL_JIT_DTYPE_OTHER},
+       "n, k and output_dtype of downcast_fp8 must be 0, one kernel serves every shape"},
       {{(sgl_jit_op)-1, 8, 256, SGL_JIT_DTYPE_FLOAT32}, "there is no operator -1"},
       {{SGL_JIT_OP_DSV3_ROUTER_GEMM, 12, 256, SGL_JIT_DTYPE_FLOAT32},
        "n (num_experts) must be a positive multiple of 8 up to 1024, got 12"},

@@ -19,7 +19,7 @@ def test_served_all_the_same():
 def test_who_finds_no_operator_may_define_it():
     """As guards do before they load a library of their own. torch asks for it too, before a definition in Python."""
     exists = lambda name: torch._C._dispatch_has_kernel(f"sgl_kernel::{name}")
-    assert exists("gptq_shuffle") and exists("gptq_gemm") and exists("downcast_fp8")
+    assert exists("gptq_shuffle") and exists("gptq_gemm") and exists("qserve_w4a8_per_chn_gemm")
     raises(AttributeError, "gptq_shuffle is gone", getattr, torch.ops.sgl_kernel, "gptq_shuffle")
     assert not exists("gptq_shuffle") and not hasattr(torch.ops.sgl_kernel, "gptq_shuffle")
     mine = torch.library.Library("sgl_kernel", "FRAGMENT")
@@ -28,19 +28,19 @@ def test_who_finds_no_operator_may_define_it():
         mine.impl(name, lambda a: a + 1, "CPU")
         assert eval(f"torch.ops.sgl_kernel.{name}")(torch.ones(1)) == 2 and hasattr(torch.ops.sgl_kernel, name)
 
-    @torch.library.custom_op("sgl_kernel::downcast_fp8", mutates_args=())
-    def downcast_fp8(a: torch.Tensor) -> torch.Tensor:
+    @torch.library.custom_op("sgl_kernel::qserve_w4a8_per_chn_gemm", mutates_args=())
+    def qserve_w4a8_per_chn_gemm(a: torch.Tensor) -> torch.Tensor:
         return a + 2
 
-    assert torch.ops.sgl_kernel.downcast_fp8(torch.ones(1)) == 3
+    assert torch.ops.sgl_kernel.qserve_w4a8_per_chn_gemm(torch.ones(1)) == 3
     # Who does not, and calls it after all.
-    assert getattr(torch.ops.sgl_kernel, "merge_state", None) is None
-    a = [torch.ones(1)] * 6
-    raises(RuntimeError, "torch.ops.sgl_kernel.merge_state is gone", lambda: torch.ops.sgl_kernel.merge_state(*a))
-    assert getattr(torch.ops.sgl_kernel, "merge_state", None) is None
-    raises(RuntimeError, "torch.ops.sgl_kernel.merge_state is gone", lambda: torch.ops.sgl_kernel.merge_state(*a))
+    assert getattr(torch.ops.sgl_kernel, "qserve_w4a8_per_group_gemm", None) is None
+    a = [torch.ones(1)] * 7
+    raises(RuntimeError, "torch.ops.sgl_kernel.qserve_w4a8_per_group_gemm is gone", lambda: torch.ops.sgl_kernel.qserve_w4a8_per_group_gemm(*a))
+    assert getattr(torch.ops.sgl_kernel, "qserve_w4a8_per_group_gemm", None) is None
+    raises(RuntimeError, "torch.ops.sgl_kernel.qserve_w4a8_per_group_gemm is gone", lambda: torch.ops.sgl_kernel.qserve_w4a8_per_group_gemm(*a))
     # One that has been handed out stays, as those do that are served, and torch tells what to do.
-    for name, place in (("merge_state", "<sgl-kernel-compat, which leaves an operator to others where"), ("bmm_fp8", "libsgl_kernel_compat.so, which finds")):
+    for name, place in (("qserve_w4a8_per_group_gemm", "<sgl-kernel-compat, which leaves an operator to others where"), ("bmm_fp8", "libsgl_kernel_compat.so, which finds")):
         e = raises(RuntimeError, f"sgl_kernel::{name}", mine.define, f"{name}(Tensor a) -> Tensor")
         assert f"Original registration: registered at {place}" in str(e) or "registered at /dev/null" in str(e), e  # torch 2.8 knows no place in Python
     errors = []

@@ -161,6 +161,7 @@ def main():
     else:
         work.update({
             "forms": lambda: scenario("forms", "new", PYTHONWARNINGS="ignore"),
+            "native": lambda: scenario("native", "new", PYTHONWARNINGS="ignore"),
             "compile": lambda: scenario("compile", "new", PYTHONWARNINGS="ignore"),
             "middle": lambda: scenario("middle", "new", PYTHONWARNINGS="ignore"),
             **{f"order, {order} {more}": functools.partial(scenario, "order", "lean", ORDER=order, PYTHONWARNINGS="ignore", **more)

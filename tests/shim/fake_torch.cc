@@ -53,6 +53,10 @@ int32_t aoti_torch_dtype_float32() { return FAKE_FLOAT32; }
 int32_t aoti_torch_dtype_float16() { return FAKE_FLOAT16; }
 int32_t aoti_torch_dtype_float8_e4m3fn() { return FAKE_E4M3; }
 int32_t aoti_torch_dtype_float8_e5m2() { return FAKE_E5M2; }
+int32_t aoti_torch_dtype_int32() { return FAKE_INT32; }
+int32_t aoti_torch_dtype_int64() { return FAKE_INT64; }
+int32_t aoti_torch_dtype_uint8() { return FAKE_BYTE; }
+int32_t aoti_torch_dtype_bool() { return FAKE_BOOL; }
 int32_t aoti_torch_device_type_cpu() { return FAKE_CPU; }
 int32_t aoti_torch_device_type_cuda() { return FAKE_CUDA; }
 

@@ -8,7 +8,17 @@
 extern "C" {
 #endif
 
-enum { FAKE_BYTE = 0, FAKE_FLOAT16 = 5, FAKE_FLOAT32 = 6, FAKE_BFLOAT16 = 15, FAKE_E5M2 = 23, FAKE_E4M3 = 24 };
+enum {
+  FAKE_BYTE = 0,
+  FAKE_INT32 = 3,
+  FAKE_INT64 = 4,
+  FAKE_FLOAT16 = 5,
+  FAKE_FLOAT32 = 6,
+  FAKE_BOOL = 11,
+  FAKE_BFLOAT16 = 15,
+  FAKE_E5M2 = 23,
+  FAKE_E4M3 = 24
+};
 enum { FAKE_CPU = 0, FAKE_CUDA = 1, FAKE_META = 9 };
 
 /* What a handle points to. The shim sees an opaque pointer. */
@@ -34,7 +44,7 @@ struct fake_library {
 
 /* All that happened, and what shall happen. */
 struct fake_state {
-  struct fake_library libraries[64];
+  struct fake_library libraries[128];
   int libraries_count;
   int defined_before;    /* library_def fails: an old wheel has the operator */
   int fail_fragment;     /* library_init_fragment fails */

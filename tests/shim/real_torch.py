@@ -5,12 +5,23 @@ usage: real_torch.py LIB_DIR CONSUMER_SO OLD_WHEEL_SO HEADER_SO CUDA_SO SCENARIO
 One process for each scenario, since torch keeps what was registered. Closing line: "SCENARIO: N passed, N failed"."""
 import ctypes, os, sys, tempfile, traceback
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from native_cases import ALL, OPERATORS, cases
+
 LIB, CONSUMER, OLD_WHEEL, HEADER, CUDA, SCENARIO = sys.argv[1:]
 REGISTERED, ALREADY_DEFINED = 1, 2  # sgl_compat_op_state
 OK, NO_TORCH = 0, 2  # sgl_compat_status
 SHOWN, RAISE = 0, 1  # sgl_compat_warning_action
 ROUTER = ((256, 7168), (384, 7168))
 FUSED_A = ((2112, 7168),)
+SCHEMAS = {  # as the old wheels had them
+    "bmm_fp8": "(Tensor A, Tensor B, Tensor($0! -> ) D, Tensor A_scale, Tensor B_scale, Tensor workspace_buffer, int cublas_handle)",
+    "downcast_fp8": "(Tensor k, Tensor v, Tensor k_out, Tensor v_out, Tensor k_scale, Tensor v_scale, Tensor loc, int mult, int offset)",
+    "dsv3_fused_a_gemm": "(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b)",
+    "dsv3_router_gemm": "(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b)",
+    "sgl_per_tensor_quant_fp8": "(Tensor input, Tensor($0! -> ) output_q, Tensor($1! -> ) output_s, bool is_static)",
+}
+SERVED = ["bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "sgl_per_tensor_quant_fp8"]
 
 
 def load():
@@ -82,15 +93,23 @@ def main_registers():
     assert register(compat) == (OK, "")
     assert register(compat) == (OK, "")
     assert compat.sgl_compat_register_jit_ops(None, ctypes.c_size_t(0)) == OK
-    names = [compat.sgl_compat_op_name(i).decode() for i in range(3)]
-    assert names == ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm"] and compat.sgl_compat_op_name(3) is None
+    names = [compat.sgl_compat_op_name(i).decode() for i in range(len(SERVED))]
+    assert names == SERVED and compat.sgl_compat_op_name(len(SERVED)) is None
     for name in names:
         assert state(compat, name) == REGISTERED
+    for name, want in SCHEMAS.items():
         schema = str(getattr(torch.ops.sgl_kernel, name).default._schema)
-        if name == "bmm_fp8":
-            assert schema == "sgl_kernel::bmm_fp8(Tensor A, Tensor B, Tensor($0! -> ) D, Tensor A_scale, Tensor B_scale, Tensor workspace_buffer, int cublas_handle) -> ()", schema
-        else:
-            assert schema == f"sgl_kernel::{name}(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b) -> ()", schema
+        assert schema == f"sgl_kernel::{name}{want} -> ()", schema
+
+
+def main_native():
+    for name in ALL:
+        for case in cases(torch, name, "cpu"):
+            case.run(getattr(torch.ops.consumer, name), *case.more)
+        before = cases(torch, name, "cpu")
+        case = next(before)
+        leak_free(lambda: getattr(torch.ops.sgl_kernel, OPERATORS.get(name, name))(*case.args, *case.more), *(a for a in case.args if torch.is_tensor(a)))
+        leak_free(lambda: getattr(torch.ops.consumer, name)(*case.args, *case.more), *(a for a in case.args if torch.is_tensor(a)))
 
 
 def main_warns_once():
@@ -400,6 +419,12 @@ def header_finds_the_stream_once():
     libc.dlclose(handle)  # what loaded() took
     libc.dlclose(handle)  # and what the header holds: nothing is left
     assert loaded() is None
+
+
+def header_native():
+    for name in ALL:
+        for case in cases(torch, name, "cpu"):
+            case.run(getattr(torch.ops.header, name), *case.more)
 
 
 def header_on_real_tensors():

@@ -262,16 +262,19 @@ static void copy_of_us(void) {
   world_child(copy);
 }
 
-/* Every C++ function that the catalog promises is one that this test calls. */
+/* Every C++ function that the catalog promises is there. */
 static void table(void) {
-  CU_ASSERT_EQUAL(compat_entries_count, 3);
+  static const struct {
+    const char *name;
+    void *function;
+  } known[] = {{"bmm_fp8", (void *)world_cxx_bmm},
+               {"dsv3_fused_a_gemm", (void *)world_cxx_fused_a},
+               {"dsv3_router_gemm", (void *)world_cxx_router}};
   for (unsigned i = 0; i < compat_entries_count; i++) {
     void *address = dlsym(RTLD_DEFAULT, compat_entries[i].mangled);
-    if (compat_entries[i].parameters == 7)
-      CU_ASSERT_EQUAL(address, (void *)world_cxx_bmm);
-    if (compat_entries[i].parameters == 3)
-      CU_ASSERT(address == (void *)world_cxx_router || address == (void *)world_cxx_fused_a);
-    CU_ASSERT(compat_entries[i].parameters == 3 || compat_entries[i].parameters == 7);
+    CU_ASSERT_PTR_NOT_NULL(address); /* test_native.c calls those that are not here */
+    for (int k = 0; k < 3; k++)
+      CU_ASSERT(strcmp(compat_entries[i].name, known[k].name) != 0 || address == known[k].function);
   }
 }
 

@@ -1,4 +1,5 @@
 /* The operators: registration, and who owns what in a boxed call. */
+#include "shim/serve.h"
 #include "tests/shim/world.h"
 
 #include "compat_table.h"
@@ -20,8 +21,8 @@ static int deleted(const struct fake_state *state) {
   return count;
 }
 
-/* Three operators, each with a definition and three kernels. */
-enum { ALL = 3 * 3, ALL_JIT = 3 * 4 }; /* operators times fragment and kernels */
+/* Operators times fragment and kernels: the supported ones have one more, of the meta device. */
+enum { ALL = SERVE_COUNT * 3, ALL_JIT = SERVE_COUNT * 4 };
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
@@ -114,11 +115,11 @@ static void old_wheel_first(void) {
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
   EXPECT(sgl_compat_get_op_state("dsv3_router_gemm") == SGL_COMPAT_OP_ALREADY_DEFINED);
   EXPECT(sgl_compat_get_op_state("dsv3_fused_a_gemm") == SGL_COMPAT_OP_ALREADY_DEFINED);
-  EXPECT(state->libraries_count == 3); /* three fragments, no kernel */
+  EXPECT(state->libraries_count == SERVE_COUNT); /* fragments, no kernel */
   for (int i = 0; i < state->libraries_count; i++)
     EXPECT(strcmp(state->libraries[i].kind, "fragment") == 0 && state->libraries[i].deleted == 1);
   EXPECT(sgl_compat_register_ops(NULL, 0) == SGL_COMPAT_OK);
-  EXPECT(state->libraries_count == 3 && deleted(state) == 3);
+  EXPECT(state->libraries_count == SERVE_COUNT && deleted(state) == SERVE_COUNT);
 }
 static void already_defined(void) {
   world_child(old_wheel_first);

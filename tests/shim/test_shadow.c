@@ -192,7 +192,7 @@ static void in_mismatch(void) {
   EXPECT(memcmp(record.tensors[2].data, operands.b, sizeof operands.b) == 0);
   EXPECT(memcmp(record.tensors[0].data, operands.output, sizeof operands.output) == 0);
   EXPECT(((const float *)record.other)[5] == 1536);
-  EXPECT(host_reference(record.kernel, record.tensors, NULL, 0) == SGL_JIT_OK);
+  EXPECT(host_reference(record.kernel, record.tensors, NULL, NULL, 0) == SGL_JIT_OK);
   EXPECT(((float *)record.tensors[0].data)[5] == 1536);
   shadow_record_free(&record);
 

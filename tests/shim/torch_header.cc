@@ -17,6 +17,11 @@ static void bmm_fp8(at::Tensor a, at::Tensor b, at::Tensor d, at::Tensor a_scale
   sgl_kernel_jit::bmm_fp8(a, b, d, a_scale, b_scale, workspace, 0);
 }
 
+static void downcast(at::Tensor k, at::Tensor v, at::Tensor k_out, at::Tensor v_out, at::Tensor k_scale, at::Tensor v_scale, at::Tensor loc,
+                     int64_t mult, int64_t offset) {
+  sgl_kernel_jit::downcast_fp8(k, v, k_out, v_out, k_scale, v_scale, loc, mult, offset);
+}
+
 static int64_t stream(int64_t device) {
   return reinterpret_cast<int64_t>(sgl_kernel_jit::detail::current_cuda_stream(static_cast<int32_t>(device)));
 }
@@ -25,5 +30,9 @@ TORCH_LIBRARY(header, m) {
   m.def("stream(int device) -> int", stream);
   m.def("router(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", router);
   m.def("bmm_fp8(Tensor a, Tensor b, Tensor(a!) d, Tensor a_scale, Tensor b_scale, Tensor workspace) -> ()", bmm_fp8);
+  m.def("downcast_fp8(Tensor k, Tensor v, Tensor(a!) k_out, Tensor(b!) v_out, Tensor k_scale, Tensor v_scale, Tensor loc, int mult, "
+        "int offset) -> ()", downcast);
+  m.def("sgl_per_tensor_quant_fp8(Tensor input, Tensor(a!) output_q, Tensor(b!) output_s, bool is_static) -> ()",
+        sgl_kernel_jit::sgl_per_tensor_quant_fp8);
   m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);
 }

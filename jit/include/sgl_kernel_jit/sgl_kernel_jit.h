@@ -1,5 +1,5 @@
-/* sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels, and the batched FP8 product through
- * cuBLASLt. Public C interface of libsgl_kernel_jit.so.
+/* sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs and some small operators as just-in-time kernels, and the batched
+ * FP8 product through cuBLASLt. Public C interface of libsgl_kernel_jit.so.
  *
  * Thread rules: every function may be called from any thread at any time unless its comment says otherwise.
  * Errors: functions return a status with a stable number and, when it is not SGL_JIT_OK, write one line without a final
@@ -78,9 +78,13 @@ typedef enum sgl_jit_dtype {
   SGL_JIT_DTYPE_OTHER = 0, /* a dtype that no kernel here takes: for callers that translate foreign tensors */
   SGL_JIT_DTYPE_FLOAT32 = 1,
   SGL_JIT_DTYPE_BFLOAT16 = 2,
-  SGL_JIT_DTYPE_FLOAT16 = 3,       /* IEEE binary16; bmm_fp8's output only, as the two below are its inputs only */
+  SGL_JIT_DTYPE_FLOAT16 = 3,       /* IEEE binary16 */
   SGL_JIT_DTYPE_FLOAT8_E4M3FN = 4, /* OCP E4M3: no infinity, 448 is the largest; torch.float8_e4m3fn */
-  SGL_JIT_DTYPE_FLOAT8_E5M2 = 5    /* OCP E5M2: torch.float8_e5m2 */
+  SGL_JIT_DTYPE_FLOAT8_E5M2 = 5,   /* OCP E5M2: torch.float8_e5m2 */
+  SGL_JIT_DTYPE_INT32 = 6,
+  SGL_JIT_DTYPE_INT64 = 7,
+  SGL_JIT_DTYPE_UINT8 = 8,
+  SGL_JIT_DTYPE_BOOL = 9 /* a byte, 0 or 1: torch.bool */
 } sgl_jit_dtype;
 
 typedef enum sgl_jit_device_type {
@@ -196,6 +200,44 @@ SGL_JIT_API sgl_jit_status sgl_jit_bmm_fp8(const sgl_jit_tensor *output, const s
                                            const sgl_jit_tensor *B_scale, void *workspace, size_t workspace_size,
                                            void *stream, char *message, size_t message_size);
 
+/* --- operators with one kernel for every shape --- */
+
+/* Of each: tensors are contiguous unless it says otherwise (the strides of dimensions of size 1 do not count), all on
+ * one device, and start at a multiple of their element's size. Outputs must not overlap other arguments. Faster where
+ * data is 16-byte aligned and rows are a multiple of 16 bytes. No tensor of no elements has work; nothing is written
+ * then. stream and everything else as above. Indices in tensors are read on the device, and cannot be an error there:
+ * what would be written outside of an output is not written. The CPU reference returns SGL_JIT_ERROR_INVALID_ARGUMENT
+ * for it. */
+
+/* k_out[loc[t] * mult + offset] = float8_e4m3fn(k[t] / k_scale) for each token t, and the same of v, as bytes.
+ *
+ *   k, v              [tokens, heads, dim]  bfloat16 or float16, of one dtype and of the same sizes
+ *   k_out, v_out      float8_e4m3fn or uint8, of one dtype and of the same sizes, whatever they are: slots of
+ *                     heads * dim elements
+ *   k_scale, v_scale  float32, one element
+ *   loc               int64 [tokens] or longer; two tokens of one slot leave either
+ *
+ * The division is made in the dtype of k, as the deleted kernel made it: by 1 / k_scale, where the scale, its inverse
+ * and the product each are rounded to that dtype. Beyond 448 it is 448; a NaN stays a NaN. */
+SGL_JIT_API sgl_jit_status sgl_jit_downcast_fp8(const sgl_jit_tensor *k, const sgl_jit_tensor *v,
+                                                const sgl_jit_tensor *k_out, const sgl_jit_tensor *v_out,
+                                                const sgl_jit_tensor *k_scale, const sgl_jit_tensor *v_scale,
+                                                const sgl_jit_tensor *loc, int64_t mult, int64_t offset, void *stream,
+                                                char *message, size_t message_size);
+
+/* output_q = float8_e4m3fn(input * (1 / output_s)), in float32, with one scale for the whole tensor.
+ *
+ *   input     float32, bfloat16 or float16, any sizes
+ *   output_q  float8_e4m3fn or uint8, as many elements
+ *   output_s  float32, one element
+ *
+ * is_static: 0 makes the scale, output_s = max(output_s, the greatest absolute value of input / 448): set it to 0
+ * before, as the deleted kernel asked its callers to. Else output_s is read as it is. NaNs in the input do not count
+ * for the scale, and become 448; so does a zero where the scale is 0. The same to the bit on every device. */
+SGL_JIT_API sgl_jit_status sgl_jit_sgl_per_tensor_quant_fp8(const sgl_jit_tensor *input, const sgl_jit_tensor *output_q,
+                                                            const sgl_jit_tensor *output_s, int is_static, void *stream,
+                                                            char *message, size_t message_size);
+
 /* --- the other side of a comparison --- */
 
 /* Copy a tensor's elements to host memory, or host memory into a tensor, in the order in which they lie in memory, and
@@ -220,13 +262,28 @@ SGL_JIT_API sgl_jit_status sgl_jit_reference_dsv3_fused_a_gemm(const sgl_jit_ten
 SGL_JIT_API sgl_jit_status sgl_jit_reference_bmm_fp8(const sgl_jit_tensor *output, const sgl_jit_tensor *A,
                                                      const sgl_jit_tensor *B, const sgl_jit_tensor *A_scale,
                                                      const sgl_jit_tensor *B_scale, char *message, size_t message_size);
+SGL_JIT_API sgl_jit_status sgl_jit_reference_downcast_fp8(const sgl_jit_tensor *k, const sgl_jit_tensor *v,
+                                                          const sgl_jit_tensor *k_out, const sgl_jit_tensor *v_out,
+                                                          const sgl_jit_tensor *k_scale, const sgl_jit_tensor *v_scale,
+                                                          const sgl_jit_tensor *loc, int64_t mult, int64_t offset,
+                                                          char *message, size_t message_size);
+SGL_JIT_API sgl_jit_status sgl_jit_reference_sgl_per_tensor_quant_fp8(const sgl_jit_tensor *input,
+                                                                      const sgl_jit_tensor *output_q,
+                                                                      const sgl_jit_tensor *output_s, int is_static,
+                                                                      char *message, size_t message_size);
 
 /* --- kernels ahead of their first use --- */
 
 /* Numbers are part of the ABI. */
-typedef enum sgl_jit_op { SGL_JIT_OP_DSV3_ROUTER_GEMM = 0, SGL_JIT_OP_DSV3_FUSED_A_GEMM = 1 } sgl_jit_op;
+typedef enum sgl_jit_op {
+  SGL_JIT_OP_DSV3_ROUTER_GEMM = 0,
+  SGL_JIT_OP_DSV3_FUSED_A_GEMM = 1,
+  SGL_JIT_OP_DOWNCAST_FP8 = 2,
+  SGL_JIT_OP_SGL_PER_TENSOR_QUANT_FP8 = 3
+} sgl_jit_op;
 
-/* One compiled kernel: it serves every number of tokens of its shape. Limits as in the operators above. */
+/* One compiled kernel: it serves every number of tokens of its shape. Limits as in the operators above. Of an operator
+ * with one kernel for every shape, n, k and output_dtype are 0. */
 typedef struct sgl_jit_kernel_spec {
   sgl_jit_op op;
   int64_t n;                  /* num_experts, or hd_out */

@@ -53,6 +53,10 @@ inline sgl_jit_tensor view(const at::Tensor &t, void *data) {
             : t.scalar_type() == at::kHalf          ? SGL_JIT_DTYPE_FLOAT16
             : t.scalar_type() == at::kFloat8_e4m3fn ? SGL_JIT_DTYPE_FLOAT8_E4M3FN
             : t.scalar_type() == at::kFloat8_e5m2   ? SGL_JIT_DTYPE_FLOAT8_E5M2
+            : t.scalar_type() == at::kInt           ? SGL_JIT_DTYPE_INT32
+            : t.scalar_type() == at::kLong          ? SGL_JIT_DTYPE_INT64
+            : t.scalar_type() == at::kByte          ? SGL_JIT_DTYPE_UINT8
+            : t.scalar_type() == at::kBool          ? SGL_JIT_DTYPE_BOOL
                                                     : SGL_JIT_DTYPE_OTHER;
   v.device_type = t.is_cuda() ? SGL_JIT_DEVICE_CUDA : t.is_cpu() ? SGL_JIT_DEVICE_CPU : SGL_JIT_DEVICE_OTHER;
   v.device_index = static_cast<int32_t>(t.get_device());
@@ -74,6 +78,20 @@ inline void call(operator_t op, const char *name, at::Tensor &output, const at::
   char message[512];
   const sgl_jit_status status = op(&o, &x, &w, stream, message, sizeof message);
   TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* A tensor that is read, and one that is written. */
+inline sgl_jit_tensor read_view(const at::Tensor &t, const char *name) {
+  TORCH_CHECK(t.defined(), name, ": a tensor is undefined");
+  return view(t, const_cast<void *>(t.const_data_ptr()));
+}
+inline sgl_jit_tensor written_view(const at::Tensor &t, const char *name) {
+  TORCH_CHECK(t.defined(), name, ": a tensor is undefined");
+  return view(t, t.mutable_data_ptr());
+}
+
+inline void *stream_of(const sgl_jit_tensor &t) {
+  return t.device_type == SGL_JIT_DEVICE_CUDA ? current_cuda_stream(t.device_index) : nullptr;
 }
 
 } // namespace detail
@@ -111,6 +129,32 @@ inline void bmm_fp8(at::Tensor A, at::Tensor B, at::Tensor D, at::Tensor A_scale
   const sgl_jit_status status =
       sgl_jit_bmm_fp8(&output, &a, &b, &a_scale, &b_scale, workspace_buffer.mutable_data_ptr(),
                       static_cast<size_t>(workspace_buffer.numel()), stream, message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* k_out[loc[t] * mult + offset] = float8_e4m3fn(k[t] / k_scale), and the same of v. */
+inline void downcast_fp8(at::Tensor &k, at::Tensor &v, at::Tensor &k_out, at::Tensor &v_out, at::Tensor &k_scale,
+                         at::Tensor &v_scale, at::Tensor &loc, int64_t mult, int64_t offset) {
+  static const char name[] = "downcast_fp8";
+  const sgl_jit_tensor keys = detail::read_view(k, name), values = detail::read_view(v, name);
+  const sgl_jit_tensor keys_out = detail::written_view(k_out, name), values_out = detail::written_view(v_out, name);
+  const sgl_jit_tensor k_factor = detail::read_view(k_scale, name), v_factor = detail::read_view(v_scale, name);
+  const sgl_jit_tensor slots = detail::read_view(loc, name);
+  char message[512];
+  const sgl_jit_status status =
+      sgl_jit_downcast_fp8(&keys, &values, &keys_out, &values_out, &k_factor, &v_factor, &slots, mult, offset,
+                           detail::stream_of(keys), message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* output_q = float8_e4m3fn(input / output_s); is_static: output_s is given, else it is made, and has to be 0 before. */
+inline void sgl_per_tensor_quant_fp8(at::Tensor input, at::Tensor output_q, at::Tensor output_s, bool is_static) {
+  static const char name[] = "sgl_per_tensor_quant_fp8";
+  const sgl_jit_tensor from = detail::read_view(input, name);
+  const sgl_jit_tensor to = detail::written_view(output_q, name), scale = detail::written_view(output_s, name);
+  char message[512];
+  const sgl_jit_status status =
+      sgl_jit_sgl_per_tensor_quant_fp8(&from, &to, &scale, is_static, detail::stream_of(from), message, sizeof message);
   TORCH_CHECK(status == SGL_JIT_OK, message);
 }
 

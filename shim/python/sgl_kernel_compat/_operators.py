@@ -29,7 +29,7 @@ def _hook(warning, user):
         w = warning.contents
         if w.call != 2:
             return SHOWN if _warn.silent() else PRINT
-        name = w.symbol.decode()
+        name = next(name for name, facts in OPERATORS.items() if facts["id"] == w.symbol.decode())
         facts, where = OPERATORS[name], f"torch.ops.{PACKAGE}.{name}"
         text = _answers.warning_text(where, facts)
         try:

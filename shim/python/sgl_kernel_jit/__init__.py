@@ -1,8 +1,11 @@
-"""sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs as just-in-time kernels, and the batched FP8 product of cuBLASLt.
+"""sgl_kernel_jit: the two DeepSeek-V3 decode GEMMs and some small operators as just-in-time kernels, and the batched FP8
+product of cuBLASLt.
 
     dsv3_router_gemm(hidden_states, router_weights, out_dtype=torch.bfloat16, output=None) -> Tensor
     dsv3_fused_a_gemm(mat_a, mat_b, output=None) -> Tensor
     bmm_fp8(A, B, A_scale, B_scale, dtype, out=None) -> Tensor
+    downcast_fp8(k, v, k_out, v_out, k_scale, v_scale, loc, mult=1, offset=0)
+    sgl_per_tensor_quant_fp8(input, output_q, output_s, is_static)
 
 All are torch operators underneath (torch.ops.sgl_kernel_jit.NAME, with the deleted schemas), so torch.compile, fake tensors
 and CUDA graphs take them. Shapes, limits and environment variables: sgl_kernel_jit.h; errors are RuntimeErrors that name
@@ -15,7 +18,9 @@ import torch
 from sgl_kernel_jit import _library
 from sgl_kernel_jit._version import __version__
 
-__all__ = ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
+__all__ = [
+    "bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "sgl_per_tensor_quant_fp8", "warm", "warm_done",
+]
 
 _why = _library.message_of(_library.compat().sgl_compat_register_jit_ops)
 if _why:
@@ -23,6 +28,8 @@ if _why:
 _router = torch.ops.sgl_kernel_jit.dsv3_router_gemm.default
 _fused_a = torch.ops.sgl_kernel_jit.dsv3_fused_a_gemm.default
 _bmm_fp8 = torch.ops.sgl_kernel_jit.bmm_fp8.default
+_downcast_fp8 = torch.ops.sgl_kernel_jit.downcast_fp8.default
+_per_tensor_quant_fp8 = torch.ops.sgl_kernel_jit.sgl_per_tensor_quant_fp8.default
 
 
 def dsv3_router_gemm(
@@ -65,8 +72,24 @@ def bmm_fp8(
     return out
 
 
+def downcast_fp8(
+    k: torch.Tensor, v: torch.Tensor, k_out: torch.Tensor, v_out: torch.Tensor, k_scale: torch.Tensor, v_scale: torch.Tensor, loc: torch.Tensor,
+    mult: int = 1, offset: int = 0,
+) -> None:
+    """Writes k [tokens, heads, dim] (bfloat16 or float16) divided by k_scale (float32, one element) as float8_e4m3fn into slots
+    of k_out: token t goes to slot loc[t] * mult + offset. The same of v. k_out may be uint8."""
+    _downcast_fp8(k, v, k_out, v_out, k_scale, v_scale, loc, mult, offset)
+
+
+def sgl_per_tensor_quant_fp8(input: torch.Tensor, output_q: torch.Tensor, output_s: torch.Tensor, is_static: bool) -> None:
+    """Writes input (float32, bfloat16 or float16) divided by output_s (float32, one element) as float8_e4m3fn into output_q.
+
+    Unless is_static, output_s is raised to the greatest absolute value / 448 before: pass torch.zeros(1)."""
+    _per_tensor_quant_fp8(input, output_q, output_s, is_static)
+
+
 _BACKENDS = ("auto", "reference")  # sgl_jit_backend
-_OPS = ("dsv3_router_gemm", "dsv3_fused_a_gemm")  # sgl_jit_op
+_OPS = ("dsv3_router_gemm", "dsv3_fused_a_gemm", "downcast_fp8", "sgl_per_tensor_quant_fp8")  # sgl_jit_op
 _DTYPES = {torch.float32: 1, torch.bfloat16: 2}  # sgl_jit_dtype
 
 
@@ -89,11 +112,12 @@ def set_backend(backend):
         raise RuntimeError(why)
 
 
-def warm(op, n, k, out_dtype=torch.bfloat16, device=None):
+def warm(op, n=0, k=0, out_dtype=torch.bfloat16, device=None):
     """Get one kernel ready on a CUDA device, as its first call would: read from the cache, or compiled. It then serves
     every number of tokens.
 
-    op: "dsv3_router_gemm" (n is num_experts, k is hidden_dim) or "dsv3_fused_a_gemm" (n is hd_out, k is hd_in).
+    op: "dsv3_router_gemm" (n is num_experts, k is hidden_dim), "dsv3_fused_a_gemm" (n is hd_out, k is hd_in), or
+    another function of this module but bmm_fp8, whose one kernel serves every shape and dtype.
     device: an index or torch.device, the current one by default. RuntimeError when it cannot be had."""
     if op not in _OPS:
         raise ValueError(f"warm: {op!r} is none of {', '.join(_OPS)}")
@@ -103,7 +127,7 @@ def warm(op, n, k, out_dtype=torch.bfloat16, device=None):
         if place.type != "cuda":
             raise ValueError(f"warm: {place} is no CUDA device")
         index = torch.cuda.current_device() if place.index is None else place.index
-    spec = _KernelSpec(_OPS.index(op), n, k, _DTYPES.get(out_dtype, 0))
+    spec = _KernelSpec(_OPS.index(op), n, k, _DTYPES.get(out_dtype, 0) if op.startswith("dsv3") else 0)
     why = _library.message_of(_library.jit().sgl_jit_warm, ctypes.byref(spec), index)
     if why:
         raise RuntimeError(why)

@@ -2,7 +2,17 @@ from typing import Literal, Optional, Union
 
 import torch
 
-__all__ = ["bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "warm", "warm_done"]
+__all__ = [
+    "bmm_fp8",
+    "downcast_fp8",
+    "dsv3_fused_a_gemm",
+    "dsv3_router_gemm",
+    "get_backend",
+    "set_backend",
+    "sgl_per_tensor_quant_fp8",
+    "warm",
+    "warm_done",
+]
 
 __version__: str
 
@@ -23,12 +33,26 @@ def bmm_fp8(
     dtype: torch.dtype,
     out: Optional[torch.Tensor] = None,
 ) -> torch.Tensor: ...
+def downcast_fp8(
+    k: torch.Tensor,
+    v: torch.Tensor,
+    k_out: torch.Tensor,
+    v_out: torch.Tensor,
+    k_scale: torch.Tensor,
+    v_scale: torch.Tensor,
+    loc: torch.Tensor,
+    mult: int = 1,
+    offset: int = 0,
+) -> None: ...
+def sgl_per_tensor_quant_fp8(
+    input: torch.Tensor, output_q: torch.Tensor, output_s: torch.Tensor, is_static: bool
+) -> None: ...
 def get_backend() -> Literal["auto", "reference"]: ...
 def set_backend(backend: Literal["auto", "reference"]) -> None: ...
 def warm(
-    op: Literal["dsv3_router_gemm", "dsv3_fused_a_gemm"],
-    n: int,
-    k: int,
+    op: Literal["dsv3_router_gemm", "dsv3_fused_a_gemm", "downcast_fp8", "sgl_per_tensor_quant_fp8"],
+    n: int = 0,
+    k: int = 0,
     out_dtype: torch.dtype = torch.bfloat16,
     device: Union[int, str, torch.device, None] = None,
 ) -> None: ...

@@ -10,9 +10,12 @@
 namespace c10 {
 enum class ScalarType : int8_t {
   Byte = 0,
+  Int = 3,
+  Long = 4,
   Half = 5,
   Float = 6,
   Double = 7,
+  Bool = 11,
   BFloat16 = 15,
   Float8_e5m2 = 23,
   Float8_e4m3fn = 24
@@ -35,7 +38,8 @@ namespace at {
 using c10::ScalarType;
 constexpr ScalarType kFloat = ScalarType::Float, kDouble = ScalarType::Double, kBFloat16 = ScalarType::BFloat16;
 constexpr ScalarType kByte = ScalarType::Byte, kHalf = ScalarType::Half, kFloat8_e5m2 = ScalarType::Float8_e5m2,
-                     kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
+                     kFloat8_e4m3fn = ScalarType::Float8_e4m3fn, kInt = ScalarType::Int, kLong = ScalarType::Long,
+                     kBool = ScalarType::Bool;
 
 struct TensorImpl {
   void *data;
