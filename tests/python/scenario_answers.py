@@ -1,8 +1,9 @@
 """Every name of the catalog is asked for as its callers do, and answers as SGL_TEST_ANSWERS says (test_answers.py): a list of
 worlds. Each is a process of its own, forked from one that has imported torch, as the import of torch is slow."""
-import ast, ctypes, importlib, importlib.util, json, os, sys, traceback
+import ast, ctypes, functools, importlib, importlib.util, json, os, sys, traceback
 
 import torch
+import native_cases
 from checks import assert_close, operands, raises
 
 WORLDS = json.load(open(os.environ["SGL_TEST_ANSWERS"]))
@@ -180,8 +181,23 @@ class Bmm:
         self.operator(call)
 
 
+class Native:
+    def __init__(self, id):
+        self.case = list(native_cases.cases(torch, id, "cpu"))[1]
+
+    def python(self, f):
+        self.case.run(f)
+
+    def operator(self, op):
+        self.case.run(op, *self.case.more)
+
+    def cxx(self, call):
+        self.operator(lambda *arguments: call(*arguments) and None)
+
+
 # A class for each name: called with the old Python function, the old operator, and the old C++ function.
 EXAMPLES = {"dsv3_router_gemm": Router, "dsv3_fused_a_gemm": FusedA, "bmm_fp8": Bmm}
+EXAMPLES.update((id, functools.partial(Native, id)) for id in native_cases.ALL)
 
 
 def example(id):
