@@ -366,7 +366,7 @@ static enum module module(struct lexer *lexer, char *path, size_t room) {
     return MODULE_UNCLEAR;
   memcpy(path, bytes + start, length);
   path[length] = '\0';
-  if (py_is_package(path))
+  if (py_is_package(lexer->scan, path))
     return MODULE_PACKAGE;
   if (strncmp(path, "torch", 5) == 0 || (strncmp(path, "sglang", 6) == 0 && lexer->scan->options.sglang_release))
     return MODULE_UNCLEAR;

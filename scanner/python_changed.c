@@ -64,12 +64,14 @@ static void look_at_call(struct py_unit *unit, py_id node) {
   py_id function = py_unwrap(tree, py_field(tree, node, PY_FIELD_FUNCTION));
   py_id word = function ? function_word(tree, function) : 0;
   struct py_value value = word ? py_evaluate(unit, function) : (struct py_value){0};
-  size_t operators = strlen(PY_OPERATORS);
+  size_t prefix = strlen(PY_OPERATORS), operators = prefix + strlen(unit->scan->catalog->library.op_namespace);
   if (!value.path)
     return;
-  bool operator= strncmp(value.path, PY_OPERATORS, operators) == 0 && value.path[operators] == '.';
+  bool operator= operators> prefix && strncmp(value.path, PY_OPERATORS, prefix) == 0 &&
+      strncmp(value.path + prefix, unit->scan->catalog->library.op_namespace, operators - prefix) == 0 &&
+      value.path[operators] == '.';
   const char *last = operator? value.path + operators : strrchr(value.path, '.');
-  if (!last || !(operator|| py_is_package(value.path)))
+  if (!last || !(operator|| py_is_package(unit->scan, value.path)))
     return;
   const char *module = arena_copy(&unit->arena, value.path, (size_t)(last - value.path));
   const char *name = arena_copy(&unit->arena, last + 1, strcspn(last + 1, operator? "." : ""));

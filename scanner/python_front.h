@@ -545,10 +545,9 @@ py_id py_single_value(struct py_unit *unit, py_id node);
 
 /* --- python_values.c ---------------------------------------------------------------------------------------------- */
 
-/* The owner of all names, and the path of a torch.library.Library object of its namespace. */
-#define PY_PACKAGE "sgl_kernel"
 #define PY_OWN_PACKAGE "sgl_kernel_jit"
-#define PY_OPERATORS "torch.ops.sgl_kernel"
+/* In front of the operator namespace; and the path of a torch.library.Library object of it. */
+#define PY_OPERATORS "torch.ops."
 #define PY_LIBRARY "<library>"
 /* Behind the path of what a function returns: "sgl_kernel()". */
 #define PY_RETURNED "()"
@@ -572,10 +571,15 @@ struct py_value {
 struct py_value py_evaluate(struct py_unit *unit, py_id node);
 /* The value of a name from the first of its bindings on, for code at `use`; deferred: code that runs later. */
 struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, bool deferred, unsigned depth);
-/* "sgl_kernel" or a module in it. */
-bool py_is_package(const char *path);
-/* That, its operator namespace or a Library of it. */
-bool py_is_owner(const char *path);
+/* The package of the catalog, "sgl_kernel", or a module in it. */
+bool py_is_package(const struct scan *scan, const char *path);
+/* Its operator namespace: as a path, "torch.ops.sgl_kernel", or alone. */
+bool py_is_operators(const struct scan *scan, const char *path);
+bool py_is_namespace(const struct scan *scan, const char *word);
+/* The package, its operator namespace or a Library of it. */
+bool py_is_owner(const struct scan *scan, const char *path);
+/* Are the package or the namespace named anywhere in the bytes? */
+bool py_names_owner(const struct scan *scan, const uint8_t *bytes, size_t size);
 /* The path of what a call of `path` gives; NULL when it is no function that returns an owner. */
 const char *py_returned(struct py_unit *unit, const char *path);
 /* The last part of a call's function: "getattr" of getattr(...), "patch" of mock.patch(...). */

@@ -16,7 +16,8 @@ struct python_index {
   size_t names_size;
   const char **submodules;
   size_t submodules_count, submodules_capacity;
-  struct py_export *exports; /* sorted by name, then file */
+  char *import_package, *ops_namespace; /* "import sgl_kernel", "ops.sgl_kernel"; the latter NULL: no namespace */
+  struct py_export *exports;            /* sorted by name, then file */
   size_t exports_count, exports_capacity;
   _Atomic(struct parsed *) *parsed; /* one a file: what py_index_take gives away */
   size_t parsed_count;
@@ -149,18 +150,22 @@ static bool in_function(const struct source_file *file, const uint8_t *at) {
   return false;
 }
 
+/* A text by which a file may bind the package, and what it ends in: the package, the operator namespace, or neither. */
+struct way {
+  const char *text, *name;
+};
+
 /* Is the text, which ends at `at`, one of another package ("import sgl_kernel_npu"), or an operator of the namespace
  * ("ops.sgl_kernel.NAME"), which is no owner of anything? */
-static bool leads_elsewhere(const struct source_file *file, const char *text, const uint8_t *at) {
+static bool leads_elsewhere(const struct source_file *file, const struct way *way, const uint8_t *at) {
   const uint8_t *end = file->bytes + file->size;
-  size_t length = strlen(text), tail = sizeof PY_PACKAGE - 1;
-  if (length <= tail || strcmp(text + length - tail, PY_PACKAGE) != 0 || at == end)
+  if (!way->name || at == end)
     return false;
   if (py_word_byte(*at))
     return true;
   while (at < end && (py_blank(*at) || *at == '\n' || *at == '\r' || *at == '\\'))
     at++;
-  return text[length - tail - 1] == '.' && at < end && *at == '.';
+  return way->text[strlen(way->text) - strlen(way->name) - 1] == '.' && at < end && *at == '.';
 }
 
 /* Which of the places were left out. */
@@ -169,12 +174,12 @@ struct left_out {
 };
 
 /* Is the text there, outside of functions? Not all of very many places are looked at. */
-static bool has_outside(const struct source_file *file, bool global, const char *text, struct left_out *left) {
+static bool has_outside(const struct source_file *file, bool global, const struct way *way, struct left_out *left) {
   const uint8_t *end = file->bytes + file->size;
-  size_t length = strlen(text);
+  size_t length = strlen(way->text);
   unsigned count = 0;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), text, length)); at += length) {
-    if (leads_elsewhere(file, text, at + length))
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), way->text, length)); at += length) {
+    if (leads_elsewhere(file, way, at + length))
       left->elsewhere = true;
     else if (global || ++count > 50 || !in_function(file, at))
       return true;
@@ -199,26 +204,34 @@ static bool has_global(const struct source_file *file) {
 
 /* Can the file bind the package, a module of it or its operator namespace to a name of its own? */
 static bool may_export(const struct python_index *index, const struct source_file *file) {
-  static const char *const ways[] = {"import " PY_PACKAGE, "import_module", "__import__", "importorskip",
-                                     "ops." PY_PACKAGE,    "sys.modules",   "import *"};
+  const char *package = index->import_package + strlen("import ");
+  const struct way ways[] = {
+      {index->import_package, package},
+      {"import_module", NULL},
+      {"__import__", NULL},
+      {"importorskip", NULL},
+      {index->ops_namespace, index->ops_namespace ? index->ops_namespace + strlen("ops.") : NULL},
+      {"sys.modules", NULL},
+      {"import *", NULL}};
   bool global = has_global(file);
   struct left_out left = {0};
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-    if (has_outside(file, global, ways[i], &left))
+    if (ways[i].text && has_outside(file, global, &ways[i], &left))
       return true;
   if (left.elsewhere && left.inside)
     return true;
   const uint8_t *end = file->bytes + file->size;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), PY_PACKAGE, sizeof PY_PACKAGE - 1));)
-    if (imports_module(index, at += sizeof PY_PACKAGE - 1, end))
+  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), package, strlen(package)));)
+    if (imports_module(index, at += strlen(package), end))
       return true;
   return false;
 }
 
 /* Can anything removed be behind the path: is it a module of the catalog or above one, and no function? */
-static bool leads_on(const struct catalog *catalog, const char *path) {
+static bool leads_on(const struct scan *scan, const char *path) {
+  const struct catalog *catalog = scan->catalog;
   size_t length = strlen(path);
-  if (!py_is_package(path))
+  if (!py_is_package(scan, path))
     return true; /* the operators, a Library, a function that returns any of them */
   for (unsigned i = 0; i < catalog->symbols_count; i++)
     for (unsigned k = 0; k < catalog->symbols[i].python_count; k++) {
@@ -262,7 +275,7 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
   const char *why = py_unit_open(&unit, scan, &scan->files[number]);
   for (uint32_t i = 0; !why && i < unit.scopes.stars_count; i++) {
     const char *module = unit.scopes.stars[i].module;
-    if (!py_is_package(module))
+    if (!py_is_package(scan, module))
       continue;
     PY_GROW(index->exports, index->exports_count, index->exports_capacity);
     index->exports[index->exports_count++] = (struct py_export){
@@ -274,7 +287,7 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
       if (binding->scope != 0 || py_scope_binding(&unit.scopes, 0, binding->name) != i)
         continue;
       struct py_value value = py_chain_value(&unit, i, 0, true, 0);
-      if (!py_is_owner(value.path) && !py_returned(&unit, value.path))
+      if (!py_is_owner(scan, value.path) && !py_returned(&unit, value.path))
         continue;
       const struct py_node *node = &unit.tree.nodes[binding->node];
       PY_GROW(index->exports, index->exports_count, index->exports_capacity);
@@ -282,7 +295,7 @@ static void collect_exports(struct scan *scan, struct python_index *index, uint3
           (struct py_export){.file = number,
                              .name = arena_copy(&index->arena, unit.tree.bytes + node->start, node->end - node->start),
                              .path = arena_copy(&index->arena, value.path, strlen(value.path)),
-                             .leads_on = leads_on(scan->catalog, value.path),
+                             .leads_on = leads_on(scan, value.path),
                              .guarded = value.flags & PY_VALUE_GUARDED,
                              .assigned = value.flags & (PY_VALUE_ASSIGNED | PY_VALUE_AMBIGUOUS | PY_VALUE_VENDOR)};
     }
@@ -351,6 +364,9 @@ unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned thread
   *index = (struct python_index){.arenas_count = threads};
   collect_names(index, scan->catalog);
   scan->python_index = index;
+  index->import_package = scan_format("import %s", scan->catalog->library.package);
+  if (*scan->catalog->library.op_namespace)
+    index->ops_namespace = scan_format("ops.%s", scan->catalog->library.op_namespace);
   index->parsed_count = scan->files_count;
   index->parsed = scan_alloc(NULL, scan->files_count * sizeof *index->parsed);
   for (size_t i = 0; i < scan->files_count; i++)
@@ -378,6 +394,8 @@ void python_index_free(struct scan *scan) {
   free(index->arenas);
   free(index->names);
   free(index->submodules);
+  free(index->import_package);
+  free(index->ops_namespace);
   free(index->exports);
   free(index);
   scan->python_index = NULL;

@@ -24,7 +24,7 @@ const char *py_owner_path(struct py_unit *unit, py_id node) {
     if (length > tail && strcmp(path + length - tail, tables[i]) == 0)
       path = arena_copy(&unit->arena, path, length - tail);
   }
-  return py_is_owner(path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
+  return py_is_owner(unit->scan, path) || strncmp(path, "sglang.", 7) == 0 ? path : NULL;
 }
 
 /* In which module or namespace does a call, comparison or index look up the expression `node`? NULL: in none of ours.
@@ -67,7 +67,7 @@ const char *py_looked_up_in(struct py_unit *unit, py_id node) {
     call = py_argument_of(tree, parent);
     if (call && parent == py_argument(tree, call, 3, "fromlist")) {
       const char *path = py_evaluate(unit, call).path;
-      return path && py_is_package(path) ? path : NULL;
+      return path && py_is_package(unit->scan, path) ? path : NULL;
     }
   }
   return NULL;
@@ -221,13 +221,11 @@ static const char *prefix_path(struct py_unit *unit, const struct py_string *str
   size_t rest = string->size - length;
   const uint8_t *behind = string->bytes + length;
   bool field = rest == 0 || *behind == '\0' || *behind == '%' || *behind == '{';
-  if (py_is_package(text)) {
-    if (dot && field)
-      return text;
-    if (!dot && rest >= 1 && behind[0] == ':')
-      return rest >= 2 && behind[1] == ':' ? PY_OPERATORS : text;
-  }
-  return strcmp(text, PY_OPERATORS) == 0 && dot && field ? text : NULL;
+  if (!dot && rest >= 2 && behind[0] == ':' && behind[1] == ':')
+    return py_is_namespace(unit->scan, text) ? py_text_format(&unit->arena, PY_OPERATORS "%s", text) : NULL;
+  if (py_is_package(unit->scan, text) && (dot ? field : rest >= 1 && behind[0] == ':'))
+    return text;
+  return py_is_operators(unit->scan, text) && dot && field ? text : NULL;
 }
 
 static void gather_prefixed(struct py_unit *unit, struct gathering *names, py_id node) {
@@ -274,8 +272,8 @@ struct py_named_list py_named_gather(struct py_unit *unit) {
   memset(all.seen, 0, tree->count);
   for (py_id node = 1; node < tree->count; node++) {
     if (py_kind(tree, node) == PY_STRING) {
-      if (memmem(tree->bytes + tree->nodes[node].start, tree->nodes[node].end - tree->nodes[node].start, PY_PACKAGE,
-                 strlen(PY_PACKAGE)))
+      if (py_names_owner(unit->scan, tree->bytes + tree->nodes[node].start,
+                         tree->nodes[node].end - tree->nodes[node].start))
         gather_prefixed(unit, names, node);
       continue;
     }

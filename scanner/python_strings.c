@@ -27,9 +27,9 @@ static enum file_owner file_owner(struct py_unit *unit, const uint8_t *word, siz
     const struct py_binding *binding = &unit->scopes.bindings[i];
     if (binding->name != name)
       continue;
-    bool ours =
-        binding->kind == PY_BIND_IMPORT && (py_is_package(binding->path) || strncmp(binding->path, "sglang.", 7) == 0 ||
-                                            strncmp(binding->path, PY_OWN_PACKAGE, strlen(PY_OWN_PACKAGE)) == 0);
+    bool ours = binding->kind == PY_BIND_IMPORT &&
+                (py_is_package(unit->scan, binding->path) || strncmp(binding->path, "sglang.", 7) == 0 ||
+                 strncmp(binding->path, PY_OWN_PACKAGE, strlen(PY_OWN_PACKAGE)) == 0);
     if (ours)
       owner = FILE_PACKAGE;
     else if (owner == FILE_NOTHING && binding->kind != PY_BIND_DECLARE)
@@ -48,12 +48,12 @@ static const struct catalog_symbol *alias_owner(struct py_unit *unit, const char
   if (binding == PY_NO_BINDING)
     return NULL;
   struct py_value value = py_chain_value(unit, binding, 0, true, 0);
-  if (!value.path || !py_is_owner(value.path))
+  if (!value.path || !py_is_owner(unit->scan, value.path))
     return NULL;
   const char *module = py_text_format(&unit->arena, "%s%s", value.path, path + first);
   const char *text = arena_copy(&unit->arena, word, length);
-  return strcmp(module, PY_OPERATORS) == 0 ? rules_operator_removed(unit->scan, text)
-                                           : rules_python_removed(unit->scan, module, text);
+  return py_is_operators(unit->scan, module) ? rules_operator_removed(unit->scan, text)
+                                             : rules_python_removed(unit->scan, module, text);
 }
 
 bool py_mention_stands(const uint8_t *bytes, size_t size, size_t from, size_t end) {
@@ -207,9 +207,9 @@ static bool is_sentence(const struct py_string *string) {
 
 /* The removed thing that `text` names in what `path` is: the package, its operators, a Library of it. */
 static const struct catalog_symbol *removed_in(const struct py_unit *unit, const char *path, const char *text) {
-  if (py_is_package(path) || strncmp(path, "sglang.", 7) == 0)
+  if (py_is_package(unit->scan, path) || strncmp(path, "sglang.", 7) == 0)
     return rules_python_removed(unit->scan, path, text);
-  return py_is_owner(path) ? rules_operator_removed(unit->scan, text) : NULL;
+  return py_is_owner(unit->scan, path) ? rules_operator_removed(unit->scan, text) : NULL;
 }
 
 /* Does the call change what it looks up? */
@@ -262,7 +262,7 @@ static void use_named(struct py_unit *unit, struct py_uses *uses, py_id node, co
   size_t length = 0;
   while (length < string->size && py_word_byte(string->bytes[length]))
     length++;
-  bool schema = !py_is_package(path) && length < string->size && strchr("(.", string->bytes[length]);
+  bool schema = !py_is_package(unit->scan, path) && length < string->size && strchr("(.", string->bytes[length]);
   if (!length || (length < string->size && !schema))
     return;
   const struct catalog_symbol *symbol = removed_in(unit, path, arena_copy(&unit->arena, string->bytes, length));
@@ -297,10 +297,9 @@ static void program_found(void *user, size_t offset, const struct catalog_symbol
 static bool is_program(struct py_unit *unit, const struct py_string *string) {
   struct py_tree tree;
   uint32_t offset;
-  const char *package = memmem(string->bytes, string->size, PY_PACKAGE, strlen(PY_PACKAGE));
-  (void)unit;
+  bool named = py_names_owner(unit->scan, string->bytes, string->size);
   py_tree_open(&tree, string->bytes, string->size, 0);
-  bool does = !tree.refused && package && !py_check(&tree, &offset);
+  bool does = !tree.refused && named && !py_check(&tree, &offset);
   bool acts = false;
   for (py_id node = 0; does && node < tree.count; node++) {
     if (py_kind(&tree, node) == PY_CALL) {
@@ -329,7 +328,7 @@ static bool use_program(struct py_unit *unit, struct py_uses *uses, py_id node, 
 /* A test puts a package of its own in the place of the kernel package: sys.modules["sgl_kernel"] = fake. */
 static bool fakes_package(struct py_unit *unit, py_id node, const struct py_string *string) {
   const struct py_tree *tree = &unit->tree;
-  if (!py_is_package(arena_copy(&unit->arena, string->bytes, string->size)))
+  if (!py_is_package(unit->scan, arena_copy(&unit->arena, string->bytes, string->size)))
     return false;
   py_id parent = py_parent(tree, node), call = py_argument_of(tree, node);
   if (py_kind(tree, parent) == PY_SUBSCRIPT) {
@@ -369,7 +368,7 @@ static void multiple_uses(struct py_unit *unit, struct py_uses *uses, py_id keyw
     return;
   py_id target = py_argument(tree, call, 0, "target");
   const char *path = target ? py_owner_path(unit, target) : NULL;
-  if (target && !path && ((path = py_constant(unit, target)) == NULL || !py_is_package(path)))
+  if (target && !path && ((path = py_constant(unit, target)) == NULL || !py_is_package(unit->scan, path)))
     return;
   const struct py_node *at = &tree->nodes[word];
   const struct catalog_symbol *symbol =

@@ -134,8 +134,8 @@ static void find_from_import(struct finder *finder) {
   skip_blanks(cursor);
   if (take_path(cursor, &module)) {
     skip_blanks(cursor);
-    bool ours = py_is_package(module.text) || strncmp(module.text, "sglang.", 7) == 0;
-    bool operators = strcmp(module.text, PY_OPERATORS) == 0;
+    bool ours = py_is_package(finder->scan, module.text) || strncmp(module.text, "sglang.", 7) == 0;
+    bool operators = py_is_operators(finder->scan, module.text);
     if ((ours || operators) && take_keyword(cursor, "import")) {
       skip_blanks(cursor);
       bool open = cursor->at < cursor->size && cursor->bytes[cursor->at] == '(';
@@ -189,7 +189,7 @@ static void find_import(struct finder *finder) {
       skip_blanks(cursor);
       if (!take_word(cursor, &alias, &length))
         break;
-      if (py_is_package(path.text) || strcmp(path.text, "torch") == 0)
+      if (py_is_package(finder->scan, path.text) || strcmp(path.text, "torch") == 0)
         add_alias(finder, alias, length, path.text);
       skip_blanks(cursor);
     }
@@ -204,7 +204,7 @@ static void find_import(struct finder *finder) {
 static void find_qualified(struct finder *finder, size_t start, size_t length) {
   struct cursor *cursor = &finder->cursor;
   const char *known = alias_path(finder, start, length);
-  bool package = !known && word_is(cursor, start, length, PY_PACKAGE);
+  bool package = !known && word_is(cursor, start, length, finder->scan->catalog->library.package);
   bool torch = !known && (word_is(cursor, start, length, "torch") || word_is(cursor, start, length, "ops"));
   if (!known && !package && !torch && !word_is(cursor, start, length, "sglang"))
     return;
@@ -228,7 +228,7 @@ static void find_qualified(struct finder *finder, size_t start, size_t length) {
       break;
     *cursor = next;
     char *text = scan_format("%.*s", (int)name_length, next.bytes + name);
-    const struct catalog_symbol *symbol = strcmp(path.text, PY_OPERATORS) == 0
+    const struct catalog_symbol *symbol = py_is_operators(finder->scan, path.text)
                                               ? rules_operator_removed(finder->scan, text)
                                               : rules_python_removed(finder->scan, path.text, text);
     free(text);
@@ -245,9 +245,10 @@ static void find_qualified(struct finder *finder, size_t start, size_t length) {
 void py_find_uses(const struct scan *scan, const uint8_t *bytes, size_t size,
                   void (*found)(void *user, size_t offset, const struct catalog_symbol *symbol, enum py_text_use use),
                   void *user) {
-  static const char import[] = "import " PY_PACKAGE;
   struct finder finder = {.scan = scan, .cursor = {bytes, size, 0}, .found = found, .user = user};
-  finder.imported = memmem(bytes, size, import, sizeof import - 1) != NULL;
+  char *import = scan_format("import %s", scan->catalog->library.package);
+  finder.imported = memmem(bytes, size, import, strlen(import)) != NULL;
+  free(import);
   struct cursor *cursor = &finder.cursor;
   while (cursor->at < size) {
     uint8_t c = bytes[cursor->at], before = cursor->at ? bytes[cursor->at - 1] : '\n';
@@ -305,11 +306,11 @@ static bool path_byte(uint8_t c) {
 
 /* Is `path`.`word` a removed name? */
 static const struct catalog_symbol *removed(const struct scan *scan, const char *path, const char *word) {
-  size_t length = strlen(path), tail = strlen("ops." PY_PACKAGE);
-  if (length >= tail && strcmp(path + length - tail, "ops." PY_PACKAGE) == 0 &&
-      (length == tail || path[length - tail - 1] == '.'))
+  const char *dot = strrchr(path, '.'); /* "ops.sgl_kernel", with or without something in front of it */
+  if (dot && py_is_namespace(scan, dot + 1) && dot - path >= 3 && memcmp(dot - 3, "ops", 3) == 0 &&
+      (dot - path == 3 || dot[-4] == '.'))
     return rules_operator_removed(scan, word);
-  if (py_is_package(path) || strncmp(path, "sglang.", 7) == 0)
+  if (py_is_package(scan, path) || strncmp(path, "sglang.", 7) == 0)
     return rules_python_removed(scan, path, word);
   return NULL;
 }
@@ -361,7 +362,7 @@ enum py_owner py_owner_before(const struct scan *scan, struct arena *arena, cons
     return colons || (end > 0 && bytes[end - 1] == '\0') ? PY_OWNER_NONE : PY_OWNER_OTHER;
   *path = arena_copy(arena, bytes + start, end - start);
   if (colons)
-    *symbol = strcmp(*path, PY_PACKAGE) == 0 ? rules_operator_removed(scan, word) : NULL;
+    *symbol = py_is_namespace(scan, *path) ? rules_operator_removed(scan, word) : NULL;
   else
     *symbol = removed(scan, *path, word);
   return *symbol ? PY_OWNER_PACKAGE : PY_OWNER_OTHER;
@@ -424,7 +425,7 @@ size_t py_loader_name(const struct scan *scan, const uint8_t *bytes, size_t from
   memcpy(word, bytes + start, length);
   word[length] = '\0';
   if (colons)
-    *symbol = strcmp(path, PY_PACKAGE) == 0 ? rules_operator_removed(scan, word) : NULL;
+    *symbol = py_is_namespace(scan, path) ? rules_operator_removed(scan, word) : NULL;
   else
     *symbol = removed(scan, path, word);
   if (!*symbol)

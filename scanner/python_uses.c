@@ -84,7 +84,7 @@ static void mark_new(struct py_unit *unit, struct py_uses *uses, const char *mod
 
 static void mark_source(struct py_unit *unit, struct py_uses *uses, const struct catalog_symbol *symbol,
                         const char *module) {
-  py_use_mark(unit, uses, symbol, py_is_package(module) ? PY_MARK_PACKAGE : PY_MARK_EARLIER);
+  py_use_mark(unit, uses, symbol, py_is_package(unit->scan, module) ? PY_MARK_PACKAGE : PY_MARK_EARLIER);
 }
 
 /* --- imports ------------------------------------------------------------------------------------------------------ */
@@ -112,7 +112,7 @@ static void collect_from_import(struct py_unit *unit, struct py_uses *uses, py_i
   const char *module = module_node ? dotted(unit, module_node) : ".";
   if (*module == '.')
     return;
-  bool operators = strcmp(module, PY_OPERATORS) == 0;
+  bool operators = py_is_operators(unit->scan, module);
   for (py_id entry = py_next_named(tree, module_node); entry; entry = py_next_named(tree, entry)) {
     py_id name_node = py_kind(tree, entry) == PY_ALIASED_IMPORT ? py_field(tree, entry, PY_FIELD_NAME) : entry;
     if (py_kind(tree, entry) == PY_WILDCARD_IMPORT || !name_node)
@@ -203,16 +203,16 @@ static bool is_target(const struct py_tree *tree, py_id node) {
 static void add_reference(struct py_unit *unit, struct py_uses *uses, py_id node, py_id word, struct py_value value) {
   const struct py_tree *tree = &unit->tree;
   const char *name = text_of(unit, word);
-  bool operators = strcmp(value.path, PY_OPERATORS) == 0;
+  bool operators = py_is_operators(unit->scan, value.path);
   const struct catalog_symbol *symbol = operators ? rules_operator_removed(unit->scan, name)
-                                        : py_is_package(value.path) || starts_with(value.path, "sglang.")
+                                        : py_is_package(unit->scan, value.path) || starts_with(value.path, "sglang.")
                                             ? rules_python_removed(unit->scan, value.path, name)
                                             : NULL;
   if (!symbol) {
     mark_new(unit, uses, value.path, name);
     return;
   }
-  if (!operators && !py_is_package(value.path) &&
+  if (!operators && !py_is_package(unit->scan, value.path) &&
       dropped_module(unit, py_text_format(&unit->arena, "%s.%s", value.path, name), value.path))
     return; /* a module on the way to its function */
   struct py_use *use = py_use_add(uses, operators ? PY_USE_OPERATOR : PY_USE_QUALIFIED, symbol, tree->nodes[word].start,
@@ -281,10 +281,11 @@ static void collect_starred(struct py_unit *unit, struct py_uses *uses, py_id no
   for (uint32_t i = 0; i < unit->scopes.stars_count; i++) {
     const char *module = unit->scopes.stars[i].module;
     const struct py_export *from =
-        py_is_package(module) ? NULL : py_index_find(unit->scan, unit->path, module, PY_STAR);
+        py_is_package(unit->scan, module) ? NULL : py_index_find(unit->scan, unit->path, module, PY_STAR);
     if (from)
       module = from->path; /* a star import of a module that has one of the package */
-    const struct catalog_symbol *symbol = py_is_package(module) ? rules_python_removed(unit->scan, module, name) : NULL;
+    const struct catalog_symbol *symbol =
+        py_is_package(unit->scan, module) ? rules_python_removed(unit->scan, module, name) : NULL;
     if (!symbol)
       continue;
     struct py_use *use = py_use_add(uses, PY_USE_STAR, symbol, tree->nodes[node].start, length);
@@ -440,7 +441,7 @@ static const char *qualified_reason(struct py_unit *unit, const struct py_uses *
   const struct py_tree *tree = &unit->tree;
   if (py_kind(tree, use->node) != PY_ATTRIBUTE)
     return "in a pattern a bare name would take any value: change it by hand";
-  if (!py_is_package(use->module))
+  if (!py_is_package(unit->scan, use->module))
     return "its module is gone as well, so the import of the module has to change too: change both by hand";
   if (is_target(tree, use->node))
     return "it is assigned to: change it by hand";
@@ -481,7 +482,7 @@ static const char *lost_names(struct py_unit *unit, const struct py_use *use) {
       continue;
     py_id module_node = py_field(tree, statement, PY_FIELD_MODULE_NAME);
     const char *module = module_node ? dotted(unit, module_node) : "";
-    for (py_id entry = module_node ? py_next_named(tree, module_node) : 0; py_is_package(module) && entry;
+    for (py_id entry = module_node ? py_next_named(tree, module_node) : 0; py_is_package(unit->scan, module) && entry;
          entry = py_next_named(tree, entry)) {
       py_id name = py_kind(tree, entry) == PY_ALIASED_IMPORT ? py_field(tree, entry, PY_FIELD_NAME) : entry;
       if (!name || rules_python_removed(unit->scan, module, dotted(unit, name)))

@@ -6,13 +6,29 @@
 
 #define ATTRIBUTES_MAX 32
 
-bool py_is_package(const char *path) {
-  size_t length = strlen(PY_PACKAGE);
-  return path && strncmp(path, PY_PACKAGE, length) == 0 && (path[length] == '\0' || path[length] == '.');
+bool py_is_package(const struct scan *scan, const char *path) {
+  const char *package = scan->catalog->library.package;
+  size_t length = strlen(package);
+  return path && strncmp(path, package, length) == 0 && (path[length] == '\0' || path[length] == '.');
 }
 
-bool py_is_owner(const char *path) {
-  return py_is_package(path) || (path && (strcmp(path, PY_OPERATORS) == 0 || strcmp(path, PY_LIBRARY) == 0));
+bool py_is_operators(const struct scan *scan, const char *path) {
+  return strncmp(path, PY_OPERATORS, sizeof PY_OPERATORS - 1) == 0 &&
+         py_is_namespace(scan, path + sizeof PY_OPERATORS - 1);
+}
+
+bool py_is_namespace(const struct scan *scan, const char *word) {
+  const char *name = scan->catalog->library.op_namespace;
+  return *name && strcmp(word, name) == 0;
+}
+
+bool py_is_owner(const struct scan *scan, const char *path) {
+  return py_is_package(scan, path) || (path && (py_is_operators(scan, path) || strcmp(path, PY_LIBRARY) == 0));
+}
+
+bool py_names_owner(const struct scan *scan, const uint8_t *bytes, size_t size) {
+  const char *package = scan->catalog->library.package, *name = scan->catalog->library.op_namespace;
+  return memmem(bytes, size, package, strlen(package)) || (*name && memmem(bytes, size, name, strlen(name)));
 }
 
 const char *py_returned(struct py_unit *unit, const char *path) {
@@ -83,7 +99,7 @@ static struct py_value import_value(struct py_unit *unit, const struct py_bindin
   value.flags |= guards & (PY_GUARD_TRY | PY_GUARD_HANDLER) ? PY_VALUE_GUARDED : 0u;
   value.flags |= guards & PY_GUARD_VENDOR ? PY_VALUE_VENDOR : 0u;
   value.flags |= binding->written != binding->scope ? PY_VALUE_ELSEWHERE : 0u;
-  if (binding->module && !py_is_package(binding->module)) {
+  if (binding->module && !py_is_package(unit->scan, binding->module)) {
     const char *last = strrchr(binding->path, '.');
     const struct py_export *from =
         py_index_find(unit->scan, unit->path, binding->module, last ? last + 1 : binding->path);
@@ -102,7 +118,7 @@ static struct py_value function_value(struct py_unit *unit, py_id function, unsi
     if (py_kind(tree, node) != PY_RETURN_STATEMENT || unit->scopes.scopes[unit->scopes.of[node]].node != function)
       continue;
     struct py_value value = evaluate(unit, py_first_named(tree, node), depth + 1);
-    if (py_is_owner(value.path)) {
+    if (py_is_owner(unit->scan, value.path)) {
       value.path = py_text_format(&unit->arena, "%s" PY_RETURNED, value.path);
       return value;
     }
@@ -117,7 +133,7 @@ static struct py_value element_value(struct py_unit *unit, py_id list, unsigned 
   if (kind == PY_LIST || kind == PY_TUPLE || kind == PY_SET)
     for (py_id element = py_first_named(tree, list); element; element = py_next_named(tree, element)) {
       struct py_value value = element_value(unit, element, depth);
-      if (py_is_owner(value.path))
+      if (py_is_owner(unit->scan, value.path))
         return value;
     }
   py_id root = list; /* dotted names only: they are worked out once, however often they stand in tables */
@@ -186,10 +202,11 @@ struct py_value py_chain_value(struct py_unit *unit, uint32_t first, py_id use, 
     struct py_value value = binding_value(unit, i, depth);
     if (value.path && result.path && strcmp(value.path, result.path) == 0)
       result.flags |= value.flags & (PY_VALUE_GUARDED | PY_VALUE_VENDOR);
-    else if (value.path && (!result.path || (!py_is_owner(result.path) && py_is_owner(value.path))))
+    else if (value.path &&
+             (!result.path || (!py_is_owner(unit->scan, result.path) && py_is_owner(unit->scan, value.path))))
       result = value;
   }
-  if (!result.path || !py_is_owner(result.path))
+  if (!result.path || !py_is_owner(unit->scan, result.path))
     return result;
   /* A name that means something else too, if only elsewhere, is nothing to edit. */
   for (uint32_t i = first; i != PY_NO_BINDING; i = list[i].next) {
@@ -236,7 +253,7 @@ static void append(struct py_unit *unit, struct py_value *value, py_id attribute
   if (strcmp(value->path, "torch") == 0 && (strcmp(name, "torch") == 0 || strcmp(name, "_ops") == 0))
     return; /* torch.torch is torch, torch._ops.ops is torch.ops */
   const struct py_export *from =
-      py_is_owner(value->path) ? NULL : py_index_find(unit->scan, unit->path, value->path, name);
+      py_is_owner(unit->scan, value->path) ? NULL : py_index_find(unit->scan, unit->path, value->path, name);
   if (from) {
     value->path = from->path;
     value->flags |= PY_VALUE_ASSIGNED | (from->guarded ? PY_VALUE_FOREIGN : 0u);
@@ -268,7 +285,7 @@ static void keep_attributes(struct py_unit *unit) {
     if (!object || py_kind(tree, object) != PY_IDENTIFIER)
       continue;
     struct py_value value = evaluate(unit, py_field(tree, node, PY_FIELD_RIGHT), 1);
-    if (!py_is_owner(value.path))
+    if (!py_is_owner(unit->scan, value.path))
       continue;
     value.flags |= PY_VALUE_ASSIGNED;
     PY_GROW(unit->kept, unit->kept_count, unit->kept_capacity);
@@ -348,7 +365,7 @@ static struct py_value attribute_value(struct py_unit *unit, py_id node, unsigne
 /* One of two values: the package, if one of them is it and the other is nothing or unknown. */
 static struct py_value either(struct py_unit *unit, py_id a, py_id b, unsigned depth) {
   struct py_value first = evaluate(unit, a, depth + 1), second = evaluate(unit, b, depth + 1);
-  struct py_value value = first.path && (py_is_owner(first.path) || !second.path) ? first : second;
+  struct py_value value = first.path && (py_is_owner(unit->scan, first.path) || !second.path) ? first : second;
   value.flags |= PY_VALUE_ASSIGNED;
   return value;
 }
@@ -366,7 +383,7 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
     return NULL;
   if (py_is(tree, name, "Library") || py_is(tree, name, "_scoped_library")) {
     const char *library = py_constant_at(unit, py_argument(tree, call, 0, "ns"), depth + 1);
-    return library && strcmp(library, PY_PACKAGE) == 0 ? PY_LIBRARY : NULL;
+    return library && py_is_namespace(unit->scan, library) ? PY_LIBRARY : NULL;
   }
   struct py_value function = evaluate(unit, py_field(tree, call, PY_FIELD_FUNCTION), depth + 1);
   if (!function.path)
@@ -389,7 +406,7 @@ static const char *call_path(struct py_unit *unit, py_id call, unsigned depth) {
     if (!module || *module != '.')
       return module;
     const char *package = py_constant_at(unit, py_argument(tree, call, 1, "package"), depth + 1);
-    return package && py_is_package(package) && module[1] != '.' ? joined(unit, package, module) : NULL;
+    return package && py_is_package(unit->scan, package) && module[1] != '.' ? joined(unit, package, module) : NULL;
   }
   if (strcmp(function.path, "__import__") == 0) {
     const char *module = py_constant_at(unit, py_argument(tree, call, 0, "name"), depth + 1);
@@ -413,7 +430,8 @@ static struct py_value subscript_value(struct py_unit *unit, py_id node, unsigne
     table = py_unwrap(tree, py_single_value(unit, table));
   if (table && py_kind(tree, table) == PY_DICTIONARY) {
     const char *wanted = py_constant_at(unit, key, depth + 1);
-    for (py_id pair = py_first_named(tree, table); pair && !py_is_owner(value.path); pair = py_next_named(tree, pair)) {
+    for (py_id pair = py_first_named(tree, table); pair && !py_is_owner(unit->scan, value.path);
+         pair = py_next_named(tree, pair)) {
       const char *name = py_constant_at(unit, py_field(tree, pair, PY_FIELD_KEY), depth + 1);
       if (!wanted || (name && strcmp(name, wanted) == 0))
         value = element_value(unit, py_field(tree, pair, PY_FIELD_VALUE), depth);
@@ -444,7 +462,8 @@ static struct py_value evaluate(struct py_unit *unit, py_id node, unsigned depth
     return subscript_value(unit, node, depth);
   case PY_LAMBDA:
     value = evaluate(unit, py_field(tree, node, PY_FIELD_BODY), depth + 1);
-    value.path = py_is_owner(value.path) ? py_text_format(&unit->arena, "%s" PY_RETURNED, value.path) : NULL;
+    value.path =
+        py_is_owner(unit->scan, value.path) ? py_text_format(&unit->arena, "%s" PY_RETURNED, value.path) : NULL;
     return value;
   case PY_NAMED_EXPRESSION:
   case PY_ASSIGNMENT: /* the inner one of a = b = value */
