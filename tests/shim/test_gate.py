@@ -159,6 +159,10 @@ def test_several_folders_and_scans():
             assert "2 processes of 1 job on 2 hosts" in out and "it is in use: 3 times" in out, out
             out = run("--policy", "policy", "--stats", "unused", "--sarif", f"{first}.sarif", "--sarif", f"{second}.sarif", status=1, cwd=folder)
             assert f"sources: {first}.sarif, {second}.sarif: 24 files, against kernel 0.4.8\n" in out and "the sources have 1 live use" in out, out
+        (folder / "older.sarif").write_text(json.dumps(scan(properties={"kernel": "0.4.4"})))
+        for logs in (("older", "unused"), ("unused", "older")):
+            out = run("--policy", "policy", "--stats", "unused", *(f"--sarif={name}.sarif" for name in logs), status=3, cwd=folder)
+            assert "against kernel 0.4.4, which still has it" in out, out
         (folder / "bad.sarif").write_text("{}")
         for logs in (("bad", "unused"), ("unused", "bad")):
             out = run("--policy", "policy", "--stats", "unused", *(f"--sarif={name}.sarif" for name in logs), status=3, cwd=folder)
