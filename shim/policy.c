@@ -326,6 +326,13 @@ static void say_ramp(unsigned symbol, char *text, size_t size) {
                                            : " is not in it");
 }
 
+static bool is_compared(unsigned symbol) {
+  for (int kernel = 0; kernel < SERVE_COUNT; kernel++)
+    if (serve_symbol((enum serve_kernel)kernel) == symbol)
+      return serve_is_compared((enum serve_kernel)kernel);
+  return false;
+}
+
 struct policy_facts policy_facts(unsigned symbol) {
   struct policy_facts facts = {0};
   pthread_mutex_lock(&lock);
@@ -337,11 +344,13 @@ struct policy_facts policy_facts(unsigned symbol) {
   facts.kind = stage.kind;
   facts.expired = stage.kind == POLICY_EXTEND && stage.by->until < state.today;
   facts.serve = serve->serve;
-  facts.shadow = shadow->shadow;
+  if (is_compared(symbol)) {
+    facts.shadow = shadow->shadow;
+    snprintf(facts.shadow_from, sizeof facts.shadow_from, "%s", shadow->order ? shadow->from : "");
+  }
   say_from(&stage, facts.from, sizeof facts.from);
   say_ramp(symbol, facts.ramp, sizeof facts.ramp);
   snprintf(facts.serve_from, sizeof facts.serve_from, "%s", serve->order ? serve->from : "the catalog");
-  snprintf(facts.shadow_from, sizeof facts.shadow_from, "%s", shadow->order ? shadow->from : "");
   pthread_mutex_unlock(&lock);
   return facts;
 }

@@ -55,7 +55,7 @@ struct policy_facts {
   char ramp[700];        /* a ramp's outcome; "" without one */
   sgl_compat_serve serve;
   char serve_from[600];
-  struct policy_shadow shadow;
+  struct policy_shadow shadow; /* never, where there is no kernel that can be compared */
   char shadow_from[600];
 };
 struct policy_facts policy_facts(unsigned symbol);

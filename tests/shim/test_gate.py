@@ -233,6 +233,14 @@ def test_shadow():
     assert "2 of its shadow's comparisons did not match" in out, out
 
 
+def test_shadow_of_all_names():
+    """It is of those that can be compared, and keeps no other name back."""
+    out = gate("* = warn\nshadow * first=2\n", status=1)
+    waits = "the policy has its shadow on, but no process had it on"
+    assert "awq_dequantize: warn to error: yes\n" in out and "downcast_fp8: warn to error: yes\n" in out, out
+    assert f"{ROUTER}: warn to error: no\n    {waits}\n" in out and out.count(waits) < 20, out
+
+
 def test_many_names():
     out = gate(f"* = warn\ndeny bmm_fp8\n{ROUTER} = silent\n", use("awq_dequantize"), status=1)
     lines = [line for line in out.splitlines() if not line.startswith("    ")]

@@ -151,6 +151,7 @@ def test_effective():
                    "ramp": "SGL_KERNEL_COMPAT_POLICY: 100% to error: SLURM_JOB_ID=12 is in it", "serve": "jit", "serve_from": "SGL_KERNEL_COMPAT_POLICY",
                    "shadow": {"first": 2, "every": 0, "budget": 0, "tolerance": 0.0, "return": "jit", "from": "SGL_KERNEL_COMPAT_POLICY"},
                    "removed_in": "0.4.5", "advice": "use sgl_kernel_jit.dsv3_router_gemm", "answered": True}, row
+    assert effective("downcast_fp8", SGL_KERNEL_COMPAT_POLICY="shadow * first=2")["shadow"] is None  # which is not compared
     row = effective(SGL_KERNEL_COMPAT_POLICY="ramp * 100% to error")
     assert row["stage"] == "warn" and not row["set"] and row["ramp"].endswith("nothing here tells the job, so it is not ramped"), row
     gone = dict(SGL_KERNEL_COMPAT_POLICY="gptq_gemm = warn; awq_dequantize = warn")
