@@ -194,7 +194,7 @@ static bool try_path(void *user, const char *path) {
   return true;
 }
 
-/* One folder of RPATH or RUNPATH with its tokens replaced; owned by the caller, NULL: it has another token. */
+/* One folder of RPATH or RUNPATH, or a needed path, with its tokens replaced; owned by the caller. */
 static char *expand(const struct audit_object *object, const char *folder, size_t length) {
   const char *slash = strrchr(object->location, '/');
   char *out = scan_format("%s", "");
@@ -260,7 +260,9 @@ static void resolve_needed(struct resolving *work, size_t index, size_t k) {
     search.found = by_name_in_input(work, index, name);
     found = input->world == WORLD_PROCESS && search.found != SIZE_MAX;
   } else if (strchr(name, '/')) {
-    found = try_path(&search, name);
+    char *path = expand(object, name, strlen(name));
+    found = try_path(&search, path);
+    free(path);
   } else {
     const char *path = object->runpath ? object->runpath : object->rpath;
     found = search_run_path(&search, path, name) ||
@@ -279,6 +281,8 @@ static void resolve_needed(struct resolving *work, size_t index, size_t k) {
   if (result.object != SIZE_MAX) {
     const struct audit_object *other = &run->objects[result.object];
     result.place = other->member ? other->member : other->path;
+  } else if (result.state == NEEDED_MISSING && strchr(name, '/')) {
+    result.place = keep(work, expand(object, name, strlen(name)));
   } else if (result.state == NEEDED_MISSING) {
     const char *path = object->runpath ? object->runpath : object->rpath;
     result.place =

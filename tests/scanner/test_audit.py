@@ -374,6 +374,11 @@ def test_where_a_library_is_found():
         equal(state("w.whl"), [("found", "libs/libown.so.3")])
         equal(state("v.whl"), [("outside", None)])
         equal(verdicts(tree, "none"), ["user.so: shim dsv3_router_gemm", "user.so: missing-library libown.so.3"])
+        tree.put("py/lib/libpython3.so", lib)  # as Pythons that can be moved are linked
+        for needed, want in (("$ORIGIN/../lib/libpython3.so", ("found", "lib/libpython3.so")), ("${ORIGIN}/libpython3.so", ("missing", f"{tree.path}/py/bin/libpython3.so"))):
+            with Tree({"x.so": compiled(OWNER, f"-Wl,-soname,{needed}")}) as made:
+                tree.put("py/bin/python", compiled(USER, "-Wl,--no-as-needed", made.path / "x.so"))
+            equal(state("py"), [want])
         tree.put("other/user.so", user())
         contains(tree.run("audit", "other").out, "nothing that it needs loads that, so it has to be loaded with global scope before")
 
