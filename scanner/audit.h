@@ -236,10 +236,10 @@ bool audit_image_begins(const char *member);
 bool audit_image_unpacked(const char *folder);
 struct audit_image *audit_image_start(void);
 void audit_image_free(struct audit_image *image);
-/* Keeps a JSON document of the image: its manifest, or what may lead there. */
+/* Keeps a JSON document of the image: its manifest, or what may lead there; takes the bytes. */
 void audit_image_document(struct audit_image *image, const char *member, uint8_t *bytes, size_t size);
-#define AUDIT_DOCUMENT_MOST ((uint64_t)8 << 20)
-/* A layer or a link to one; returns its number, in the order of the archive. */
+#define AUDIT_DOCUMENT_MOST ((uint64_t)4 << 20) /* what registries take */
+/* A layer or a link to one; returns its number, in the order of the archive. AUDIT_NO_LAYER: there are too many. */
 unsigned audit_image_layer(struct audit_image *image, const char *member);
 void audit_image_link(struct audit_image *image, const char *member, const char *target);
 /* Keeps etc/ld.so.cache of a layer; takes the bytes. */

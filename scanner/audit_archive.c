@@ -164,7 +164,8 @@ static void read_image_member(struct unpacking *run, const struct nesting *level
   } else if (is_layer(member->label, member->block, member->size)) {
     struct source source = {.run = run, .fd = -1, .member = member};
     run->layer = audit_image_layer(run->list->image, member->label);
-    read_archive(&source, level, "", NULL, member->label);
+    if (run->layer != AUDIT_NO_LAYER)
+      read_archive(&source, level, "", NULL, member->label);
     run->layer = AUDIT_NO_LAYER;
   }
 }
@@ -400,7 +401,8 @@ static void read_image_file(struct unpacking *run, const char *full, const char 
     struct source source = {.run = run, .fd = fd};
     struct nesting folder = {.image = true};
     run->layer = audit_image_layer(run->list->image, label);
-    read_archive(&source, &folder, "", NULL, label);
+    if (run->layer != AUDIT_NO_LAYER)
+      read_archive(&source, &folder, "", NULL, label);
     run->layer = AUDIT_NO_LAYER;
   }
   if (fd >= 0)

@@ -10,6 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* No image comes near these; a file that lies could cost without end. */
+#define LAYERS_MOST 10000u
+#define MANIFESTS_MOST 256             /* that are looked into to find one */
+#define KEPT_MOST ((uint64_t)64 << 20) /* bytes of documents and caches */
+
 struct layer {
   char *member;   /* "blobs/sha256/HASH", "HASH/layer.tar"; owned */
   unsigned order; /* in the manifest, from 0; AUDIT_NO_LAYER: in none */
@@ -21,6 +26,7 @@ struct document {
   char *member;   /* owned */
   uint8_t *bytes; /* owned */
   size_t size;
+  bool seen; /* parsed already: an index may lead to itself */
 };
 
 struct link {
@@ -34,7 +40,19 @@ struct audit_image {
   size_t documents_count;
   struct link *links;
   size_t links_count;
+  uint64_t kept;
+  const char *excess; /* what went over a limit; NULL: nothing */
 };
+
+/* Takes the bytes from what may be kept. */
+static bool keep(struct audit_image *image, size_t size) {
+  if (size > KEPT_MOST - image->kept) {
+    image->excess = "its documents and caches have more than 64 MiB: not all of them are read";
+    return false;
+  }
+  image->kept += size;
+  return true;
+}
 
 /* --- what the archive has ----------------------------------------------------------------------------------------- */
 
@@ -108,11 +126,19 @@ void audit_image_free(struct audit_image *image) {
 }
 
 void audit_image_document(struct audit_image *image, const char *member, uint8_t *bytes, size_t size) {
+  if (!keep(image, size)) {
+    free(bytes);
+    return;
+  }
   image->documents = scan_alloc(image->documents, (image->documents_count + 1) * sizeof *image->documents);
-  image->documents[image->documents_count++] = (struct document){scan_format("%s", member), bytes, size};
+  image->documents[image->documents_count++] = (struct document){scan_format("%s", member), bytes, size, false};
 }
 
 unsigned audit_image_layer(struct audit_image *image, const char *member) {
+  if (image->layers_count == LAYERS_MOST) {
+    image->excess = "an archive of more than 10000 layers: the rest of them is not read";
+    return AUDIT_NO_LAYER;
+  }
   image->layers = scan_alloc(image->layers, (image->layers_count + 1) * sizeof *image->layers);
   image->layers[image->layers_count] = (struct layer){scan_format("%s", member), AUDIT_NO_LAYER, NULL, 0};
   return (unsigned)image->layers_count++;
@@ -124,9 +150,14 @@ void audit_image_link(struct audit_image *image, const char *member, const char 
 }
 
 void audit_image_cache(struct audit_image *image, unsigned layer, uint8_t *bytes, size_t size) {
-  free(image->layers[layer].cache);
-  image->layers[layer].cache = bytes;
-  image->layers[layer].cache_size = size;
+  struct layer *one = &image->layers[layer];
+  if (!keep(image, size)) {
+    free(bytes);
+    return;
+  }
+  free(one->cache);
+  one->cache = bytes;
+  one->cache_size = size;
 }
 
 bool audit_image_place(struct audit_list *list, unsigned layer, const struct audit_place *member) {
@@ -153,10 +184,14 @@ bool audit_image_place(struct audit_list *list, unsigned layer, const struct aud
 
 /* --- the order of the layers -------------------------------------------------------------------------------------- */
 
-static json_t *load(const struct audit_image *image, const char *member) {
-  for (size_t i = 0; i < image->documents_count; i++)
-    if (strcmp(image->documents[i].member, member) == 0)
-      return json_loadb((const char *)image->documents[i].bytes, image->documents[i].size, 0, NULL);
+static json_t *load(struct audit_image *image, const char *member) {
+  for (size_t i = 0; i < image->documents_count; i++) {
+    struct document *document = &image->documents[i];
+    if (document->seen || strcmp(document->member, member) != 0)
+      continue;
+    document->seen = true;
+    return json_loadb((const char *)document->bytes, document->size, 0, NULL);
+  }
   return NULL;
 }
 
@@ -196,7 +231,7 @@ static bool put(struct audit_image *image, const char *member, unsigned order) {
 struct ordering {
   struct audit_list *list;
   const char *path;
-  unsigned count;
+  unsigned count, manifests;
   bool found; /* a manifest */
 };
 
@@ -207,14 +242,27 @@ static void fault(struct ordering *work, const char *format, const char *what) {
 }
 
 static void put_all(struct ordering *work, const json_t *layers, bool descriptors) {
-  size_t i;
+  size_t i, missing = 0;
   json_t *one;
+  char *first = NULL;
+  if (json_array_size(layers) > LAYERS_MOST)
+    fault(work, "%s", "an image that claims more than 10000 layers: the rest of them is not read");
   json_array_foreach(layers, i, one) {
+    if (i == LAYERS_MOST)
+      break;
     char *member = descriptors ? blob(one) : json_is_string(one) ? scan_format("%s", json_string_value(one)) : NULL;
-    if (!member || !put(work->list->image, member, work->count++))
-      fault(work, "an image whose layer %s is not in the archive", member ? member : "(no name)");
+    bool there = member && put(work->list->image, member, work->count++);
+    missing += !there;
+    if (!there && !first)
+      first = scan_format("%s", member ? member : "(no name)");
     free(member);
   }
+  if (missing) {
+    char *more = missing > 1 ? scan_format("%s (and %zu more)", first, missing - 1) : scan_format("%s", first);
+    fault(work, "an image whose layer %s is not in the archive", more);
+    free(more);
+  }
+  free(first);
   work->found = true;
 }
 
@@ -239,12 +287,12 @@ static void order_oci(struct ordering *work, const json_t *index, unsigned depth
     if (system && strcmp(system, "unknown") == 0) /* an attestation */
       continue;
     char *member = blob(one);
-    json_t *next = member ? load(work->list->image, member) : NULL;
+    json_t *next = member && ++work->manifests <= MANIFESTS_MOST ? load(work->list->image, member) : NULL;
     free(member);
     if (next && depth < 4)
       order_oci(work, next, depth + 1);
     json_decref(next);
-    if (work->found)
+    if (work->found || work->manifests > MANIFESTS_MOST)
       return;
   }
 }
@@ -377,6 +425,8 @@ void audit_image_finish(const struct audit_context *context, struct audit_list *
     order_oci(&work, oci, 0);
   json_decref(docker);
   json_decref(oci);
+  if (image->excess)
+    fault(&work, "%s", image->excess);
   if (!work.found) {
     fault(&work, "%s", "it looks like an image, but has no manifest: its layers are taken in the order of the archive");
     for (size_t i = 0; i < image->layers_count; i++)

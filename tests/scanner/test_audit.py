@@ -252,6 +252,24 @@ def test_image_faults():
         contains(done.err, "has no manifest")
 
 
+def test_image_that_lies():
+    """Counts, rings and sizes that would cost without end."""
+    layer = {"blobs/sha256/a": tarred({"x.so": user()})}
+    names = json.dumps([{"Layers": ["blobs/sha256/a"] + ["no"] * 20000}]).encode()
+    ring = lambda name: b'{"manifests":[' + b",".join([b'{"digest":"sha256:%s"}' % name] * 30000) + b"]}"
+    files = {"names.tar": tarred({**layer, "manifest.json": names}), "many.tar": tarred({f"blobs/{i}": bytes(1024) for i in range(10001)}),
+             "ring.tar": tarred({"index.json": ring(b"b"), **{f"blobs/sha256/{a}": ring(b) for a, b in (("b", b"c"), ("c", b"d"), ("d", b"b"))}}),
+             "text.tar": tarred({f"blobs/{i}": b"{" + b" " * 4194303 for i in range(17)}, lambda data: gzip.compress(data, 1))}
+    with Tree(files) as tree:
+        start = time.monotonic()
+        done = tree.run("audit", *ARGS, "--format", "tsv", "--limit", "ratio=1000000", *files)
+        equal(done.out, f"many.tar\t-\tnot-analysed\nnames.tar\t-\tnot-analysed\nnames.tar\t{ROW}ring.tar\t-\tnot-analysed\ntext.tar\t-\tnot-analysed\n")
+        for line in ("names.tar: not analysed: an image that claims more than 10000 layers", "names.tar: not analysed: an image whose layer no (and 9998 more) is not in the archive",
+                     "many.tar: not analysed: an archive of more than 10000 layers", "text.tar: not analysed: its documents and caches have more than 64 MiB"):
+            contains(done.err, line)
+        equal(time.monotonic() - start < 60, True)
+
+
 def test_image_by_crane():
     """The first member is sha256:HASH, the configuration; layers are HASH.tar.gz."""
     one, two = "1" * 64, "2" * 64
