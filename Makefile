@@ -344,7 +344,10 @@ $(B)/tests/%.so: tests/%.cc | $(DEPS_STAMP)
 FUZZERS := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/fuzz.o $(B)/lib/scanner.a
 	@mkdir -p $(@D)
-	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(SCANNER_LIBS)
+	$(call Q,LD)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ -Wl,--start-group $^ -Wl,--end-group $(SCANNER_LIBS) -lm
+$(B)/tests/fuzz/fuzz_statistics: $(call objs,shim/sgl_compat_stats.c shim/sgl_compat_stats_check.c) $(TOOL_OBJS)
+$(B)/tests/fuzz/fuzz_gate: $(call objs,shim/sgl_compat_sarif.c) $(TOOL_OBJS)
+$(B)/tests/fuzz/fuzz_shadow: $(B)/lib/shim.a $(B)/lib/jit.a
 
 .PHONY: fuzzers check-long
 fuzzers: $(FUZZERS)

@@ -5,6 +5,7 @@
 #include "compat_table.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,11 +120,12 @@ static void look_at_run(struct tool_scan *scan, const json_t *run) {
   look_at_invocations(scan, run);
   if (*shard)
     leave_out(scan, "the scan of the sources is shard %.40s; sgl-migrate merge joins them", shard);
-  if (files <= 0)
+  if (files > 0 && files <= INT32_MAX)
+    scan->files += files;
+  else
     leave_out(scan, "the scan of the sources has looked at no file");
   if (number == compat_releases_count)
     leave_out(scan, "the scan of the sources was against kernel '%.40s', which is not known here", kernel);
-  scan->files += files;
   if (json_array_size(scan->runs) == 0 || number < scan->release)
     scan->release = number;
 }

@@ -35,6 +35,14 @@ MESSAGES = ["ImportError: cannot import name 'dsv3_router_gemm' from 'sgl_kernel
             "\x1b]8;;x\x1b\\undefined symbol: _ZN3c104cuda1fEi\\n^[[1m", "No module named 'sgl_kernel.memory'", "'_OpNamespace' 'sgl_kernel' object has no attribute 'bmm_fp8'"]
 POLICIES = ["dsv3_router_gemm = warn # why\n* = error; deny bmm_fp8\ndefault = 0.4.4\n", "extend bmm_fp8 until 2027-02-28 reason #12, soon; ramp * 12.5% to error\n",
             "serve bmm_fp8=reference\r\nshadow dsv3_router_gemm first=3 every=1000 budget=20 tolerance=1e-3 return=other\n", "\ufeffdsv3_router_gem = wran\n"]
+USAGE = ['{"schema":"sgl-kernel-compat-usage/1","version":"0.1.0","package":"sgl_kernel","host":"a","pid":7,"start":1790000000000,"written":1790000009,"lines":6,'
+         '"job":"SLURM_JOB_ID=12","rank":"0","program":"/usr/bin/python"}\n'
+         '{"symbol":"dsv3_router_gemm","face":"python","calls":{"silent":1,"warn":2},"failed":1,"first":1790000001,"removed_in":"0.4.5","caller":{"module":"m","file":"/m.py","line":3}}\n'
+         '{"symbol":"dsv3_router_gemm","face":"operator","calls":{},"samples":4,"first":1790000001,"removed_in":"0.4.5"}\n'
+         '{"symbol":"bmm_fp8","face":"cxx","calls":{"error":1},"first":1790000001,"removed_in":"0.4.6","caller":{"file":"/a.so","offset":"0x12","function":"f","function_offset":"0x1"}}\n'
+         '{"kernel":"dsv3_router_gemm:256x7168:float32","calls":3}\n'
+         '{"shadow":"dsv3_router_gemm","calls":3,"matches":1,"mismatches":1,"ignored":0,"over_budget":1,"errors":0}\n'
+         '{"not_counted":"awq_dequantize","faces":["operator","python"]}\n', '{"schema":"sgl-kernel-compat-usage/2"}\n', '{}\n\n[]\n']
 IGNORES = ["# sgl-migrate: ignore\n", "f()  # sgl-migrate: ignore[dsv3_router_gemm, bmm_fp8] until=2027-03-01 reason=later on\n",
            "# sgl-migrate: ignore[] until=never\nx = (1,\n  2)\n", "# sgl-migrate:ignore reason=\"a b\"\n"]
 
@@ -69,6 +77,18 @@ def archives():
             b"\1!<arch>\n" + member]
 
 
+def shadows():
+    """Files of mismatches: the smallest of a GEMM, one of bmm_fp8, and one with too little."""
+    def file(symbol, tensors, data):
+        lines = ["sgl-kernel-compat shadow 1", f"symbol {symbol}", "other reference", "error 0.5", "tolerance 1e-06", *(f"tensor {t}" for t in tensors), "end", ""]
+        return "\n".join(lines).encode() + data
+    gemm = ["output float32 1,8 8,1 32", "mat_a bfloat16 1,256 256,1 512", "mat_b bfloat16 8,256 256,1 4096", "other float32 1,8 8,1 32"]
+    bmm = ["A float8_e4m3fn 1,1,16 16,16,1 16", "B float8_e4m3fn 1,16,8 128,1,16 128", "D bfloat16 1,1,8 8,8,1 16", "A_scale float32 1 1 4",
+           "B_scale float32 - - 4", "other bfloat16 1,1,8 8,8,1 16"]
+    quant = ["input bfloat16 2,8 8,1 32", "output_q float8_e4m3fn 2,8 8,1 16", "output_s float32 1 1 4", "other float8_e4m3fn 2,8 8,1 16"]
+    return [file("sgl_per_tensor_quant_fp8", quant, bytes(32 + 16 + 4 + 16)), file("dsv3_router_gemm", gemm, bytes(32 + 512 + 4096 + 32)), file("bmm_fp8", bmm, bytes(16 + 128 + 16 + 4 + 4 + 16)), file("dsv3_fused_a_gemm", gemm[:2], b"")]
+
+
 def seeds(build):
     """{target: [bytes]}"""
     files = [p for p in sorted(CASES.rglob("input/**/*")) if p.is_file() and p.stat().st_size <= LONGEST]
@@ -84,14 +104,15 @@ def seeds(build):
     rows, changes = catalog.split("\nchanges:\n", 1)
     head, *symbols = re.split(r"(?m)^(?=  - id:)", rows)
     change = re.split(r"(?m)^(?=  - id:)", changes)[1]
+    scans = [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
+             for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])]
     return {
         "elf": [elf_files.Elf().bytes, elf_files.Elf(big=True, machine=22, needed=("libx.so.1",)).bytes, elf_files.compiled(elf_files.USER, name="x.o")],
         "archive": archives(),
         "python": of(".py", ".pyi"), "notebook": of(".ipynb"), "cxx": of(".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".mu"),
         "text": texts, "catalog": [(head + symbols[i]).encode() for i in (0, 5, -1)] + [(head + symbols[0] + "\nchanges:\n" + change).encode()], "settings": [s.encode() for s in SETTINGS],
         "compile_database": [json.dumps(d).encode() for d in DATABASES], "baseline": [accepted.read_bytes()],
-        "merge": [tool(build, "scan", "--format", "sarif", "--kernel", "0.4.6", "--to", "jit", *more, folder)
-                  for folder in ("text/t01-markdown", "build/b04-makefile") for more in ([], ["--shard", "1/2"])],
+        "merge": scans, "gate": scans, "statistics": [s.encode() for s in USAGE], "shadow": shadows(),
         "pins": [bytes([i]) + text.encode() for i, text in enumerate(PINS.values())], "ignore": [s.encode() for s in IGNORES],
         "explain": [s.encode() for s in MESSAGES], "record": [s.encode() for s in RECORDS], "policy": [s.encode() for s in POLICIES]}
 
@@ -102,7 +123,7 @@ def words(build):
     found = sorted(set(re.findall(r"^  - id: (\w+)$", text, re.M)))[:30]
     more = ["sgl_kernel", "torch.ops.sgl_kernel.", "from sgl_kernel import ", "import ", "TORCH_LIBRARY(", "#include ", "#define ", "#if ",
             "#endif", "try:", "except ImportError:", "getattr(", "mock.patch(", "sgl-migrate: ignore", "sglang-kernel==", "\\\\\\x0a", " until ", " reason ", "% to ", "tombstone", "reference",
-            "return=other", "tolerance="]
+            "return=other", "tolerance=", '"symbol":', '"calls":', '"not_counted":', "float8_e4m3fn", "bfloat16", "mat_a"]
     path = build / "fuzz" / "words"
     path.write_text("".join('"%s"\n' % word.replace('"', '\\"') for word in found + more))
     return path
