@@ -174,9 +174,23 @@ struct cxx_declaration *cxx_declare_function(struct cxx_unit *unit, struct cxx_s
   return declaration;
 }
 
+/* The namespace of a path: "", "a", "a::b". */
+static struct cxx_scope *stand_in_scope(struct cxx_unit *unit, const char *path) {
+  struct cxx_scope *scope = unit->global;
+  for (size_t length; *path; path += length + (path[length] ? 2 : 0)) {
+    length = strcspn(path, ":");
+    const struct cxx_string name = {(const uint8_t *)path, (uint32_t)length};
+    struct cxx_scope *inner = cxx_find_child(unit, scope, name, true);
+    if (!inner) {
+      inner = cxx_new_scope(unit, scope, SCOPE_NAMESPACE);
+      cxx_name_scope(unit, inner, name);
+    }
+    scope = inner;
+  }
+  return scope;
+}
+
 void cxx_scopes_stand_in(struct cxx_unit *unit, bool wheel) {
-  struct cxx_scope *jit = NULL;
-  static const struct cxx_string jit_name = {(const uint8_t *)"sgl_kernel_jit", 14};
   for (int i = 0; cxx_index_name(unit->scan, i); i++) {
     const struct cxx_name *name = cxx_index_name(unit->scan, i);
     if (name->is_template)
@@ -186,17 +200,10 @@ void cxx_scopes_stand_in(struct cxx_unit *unit, bool wheel) {
       const struct cxx_item item = {.text = (const uint8_t *)name->word, .length = name->length, .name = i};
       struct function_facts facts = {.signature = *cxx_index_signature(unit->scan, symbol)};
       const struct catalog_route *route = catalog_jit_route(symbol);
-      if (wheel && !*symbol->cxx.scope) {
-        cxx_declare_function(unit, unit->global, &item, &facts);
-      } else if (!wheel && route && route->cxx) {
-        if (!jit)
-          jit = cxx_find_child(unit, unit->global, jit_name, true);
-        if (!jit) {
-          jit = cxx_new_scope(unit, unit->global, SCOPE_NAMESPACE);
-          cxx_name_scope(unit, jit, jit_name);
-        }
-        cxx_declare_function(unit, jit, &item, &facts);
-      }
+      if (wheel)
+        cxx_declare_function(unit, stand_in_scope(unit, symbol->cxx.scope), &item, &facts);
+      else if (route && route->cxx)
+        cxx_declare_function(unit, stand_in_scope(unit, "sgl_kernel_jit"), &item, &facts);
     }
   }
 }

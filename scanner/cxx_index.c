@@ -210,7 +210,9 @@ static void build_stand_ins(struct scan *scan) {
     const struct catalog_route *route = catalog_jit_route(symbol);
     if (!*symbol->cxx.declaration)
       continue;
-    if (!*symbol->cxx.scope)
+    if (*symbol->cxx.scope)
+      fprintf(wheel, "namespace %s { %s; }\n", symbol->cxx.scope, symbol->cxx.declaration);
+    else
       fprintf(wheel, "%s;\n", symbol->cxx.declaration);
     if (route && route->cxx)
       fprintf(jit, "namespace sgl_kernel_jit { %s; }\n", symbol->cxx.declaration);

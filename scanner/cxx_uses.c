@@ -69,9 +69,13 @@ static const char *reason(struct cxx_unit *unit, const struct cxx_use *use, enum
     return "no declaration of it is in view; find out which function this is";
   if (owner == CXX_OWNER_AMBIGUOUS || use->unsure || may_be_elsewhere(unit, use))
     return "another function of this name would fit too; find out which one is called";
-  if (use->qualifier == CXX_NAMED)
+  if (use->qualifier == CXX_NAMED && !*use->symbol->cxx.scope)
     return "called through another namespace's name for it; change it by hand";
   *route = rules_cxx_target(unit->scan, use->symbol, &why);
+  if (*route && use->qualifier == CXX_NAMED) {
+    *route = NULL;
+    return "called with its namespace; change it by hand";
+  }
   return *route ? NULL : why;
 }
 
