@@ -55,21 +55,24 @@ static void free_errors(struct cxx_error *list, size_t count) {
   free(list);
 }
 
-static size_t live_uses(const struct result *result, const struct catalog_symbol *symbol) {
-  size_t count = 0;
+static void count_live(const struct scan *scan, const struct result *result, ptrdiff_t *counts, ptrdiff_t each) {
   for (size_t i = 0; i < result->findings_count; i++)
-    count += result->findings[i].symbol == symbol && result->findings[i].verdict != VERDICT_MENTION;
-  return count;
+    if (result->findings[i].verdict != VERDICT_MENTION)
+      counts[result->findings[i].symbol - scan->catalog->symbols] += each;
 }
 
 /* A name that the new content uses in more places than the old one; NULL when there is none. */
-static const char *more_used(const struct result *before, const struct result *after) {
-  for (size_t i = 0; i < after->findings_count; i++) {
-    const struct catalog_symbol *symbol = after->findings[i].symbol;
-    if (live_uses(after, symbol) > live_uses(before, symbol))
-      return symbol->id;
-  }
-  return NULL;
+static const char *more_used(const struct scan *scan, const struct result *before, const struct result *after) {
+  const struct catalog *catalog = scan->catalog;
+  ptrdiff_t *counts = scan_alloc(NULL, catalog->symbols_count * sizeof *counts);
+  memset(counts, 0, catalog->symbols_count * sizeof *counts);
+  count_live(scan, before, counts, -1);
+  count_live(scan, after, counts, 1);
+  const char *name = NULL;
+  for (unsigned i = 0; i < catalog->symbols_count && !name; i++)
+    name = counts[i] > 0 ? catalog->symbols[i].id : NULL;
+  free(counts);
+  return name;
 }
 
 bool fix_check(const struct scan *scan, struct source_file *file, size_t edits, const uint8_t *new_bytes,
@@ -86,7 +89,7 @@ bool fix_check(const struct scan *scan, struct source_file *file, size_t edits, 
   file->size = old_size;
 
   const char *error = first_new(file, old_errors, old_count, new_errors, new_count, file->result.edits, edits);
-  const char *used = more_used(&file->result, after);
+  const char *used = more_used(scan, &file->result, after);
   *message = '\0';
   if (after->coverage > file->result.coverage)
     snprintf(message, message_size, "the new content %s; the file is unchanged", after->coverage_reason);

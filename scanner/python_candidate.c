@@ -65,16 +65,19 @@ static bool other_coding(const uint8_t *bytes, size_t size) {
   at++;
   while (at < end && py_blank(*at))
     at++;
-  return end - at < 5 ||
-         (strncasecmp((const char *)at, "utf-8", 5) != 0 && strncasecmp((const char *)at, "utf8", 4) != 0);
+  size_t length = end - at >= 5 && strncasecmp((const char *)at, "utf-8", 5) == 0  ? 5
+                  : end - at >= 4 && strncasecmp((const char *)at, "utf8", 4) == 0 ? 4
+                                                                                   : 0;
+  return !length || (at + length < end && (py_word_byte(at[length]) || strchr("-.", at[length])));
 }
 
-/* Python would read other characters than are there: a coding line, a carriage return that ends a line. */
+/* Python would read other characters than are there, or none: a coding line, a carriage return that ends a line, bytes
+ * that are no UTF-8. */
 static bool unusual(const struct source_file *file) {
   const uint8_t *end = file->bytes + file->size, *second = memchr(file->bytes, '\n', file->size);
   const uint8_t *third = second ? memchr(second + 1, '\n', (size_t)(end - second - 1)) : NULL;
   size_t head = (size_t)((third ? third : end) - file->bytes);
-  if (other_coding(file->bytes, head) || memchr(file->bytes, 0, file->size))
+  if (other_coding(file->bytes, head) || memchr(file->bytes, 0, file->size) || !py_utf8_valid(file->bytes, file->size))
     return true;
   for (const uint8_t *at = file->bytes; (at = memchr(at, '\r', (size_t)(end - at))); at++)
     if (at + 1 == end || at[1] != '\n')
@@ -148,15 +151,23 @@ static bool comment(struct lexer *lexer) {
 
 /* --- strings ------------------------------------------------------------------------------------------------------ */
 
-/* A letter of the prefix in front of the quote at `at`: r, b, u, f, t. */
-static bool has_prefix(const struct lexer *lexer, char letter) {
-  for (size_t at = lexer->at; at > 0 && lexer->at - at < 2 && py_word_byte(lexer->bytes[at - 1]); at--)
-    if ((lexer->bytes[at - 1] | 0x20) == letter)
+/* Can the word in front of a quote be the prefix of its string? "or" cannot. */
+static bool prefix_letters(const uint8_t *word, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (!strchr("rbuft", word[i] | 0x20))
+      return false;
+  return length <= 2;
+}
+
+/* A letter of the prefix in front of the quote: r, b, u, f, t. */
+static bool has_prefix(const struct lexer *lexer, size_t prefix, char letter) {
+  for (size_t at = lexer->at - prefix; at < lexer->at; at++)
+    if ((lexer->bytes[at] | 0x20) == letter)
       return true;
   return false;
 }
 
-/* A name may be spelled in two literals that stand side by side. */
+/* A name may be spelled in literals that stand side by side; so may the package, in a file that has no other owner. */
 static bool joined(struct lexer *lexer, const uint8_t *text, size_t size) {
   uint8_t both[2 * JOINED];
   size_t head = size < JOINED ? size : JOINED, tail = lexer->tail_size;
@@ -164,12 +175,14 @@ static bool joined(struct lexer *lexer, const uint8_t *text, size_t size) {
   if (tail && head) {
     memcpy(both, lexer->tail, tail);
     memcpy(both + tail, text, head);
-    found = about(lexer, both, tail + head, PLACE_PIECE);
+    found = (!lexer->owner && py_names_owner(lexer->scan, both, tail + head)) ||
+            about(lexer, both, tail + head, PLACE_PIECE);
   }
-  size_t from = size > JOINED ? size - JOINED : 0;
-  if (size)
-    memcpy(lexer->tail, text + from, size - from);
-  lexer->tail_size = size - from;
+  size_t kept = tail < JOINED - head ? tail : JOINED - head;
+  memmove(lexer->tail, lexer->tail + tail - kept, kept);
+  if (head)
+    memcpy(lexer->tail + kept, text + size - head, head);
+  lexer->tail_size = kept + head;
   return found;
 }
 
@@ -190,7 +203,7 @@ static bool quiet_call(const struct lexer *lexer, size_t bracket) {
   while (start > 0 && (py_word_byte(bytes[start - 1]) || bytes[start - 1] == '.'))
     start--;
   size_t length = bracket - start, before = start;
-  while (before > 0 && py_blank(bytes[before - 1]))
+  while (before > 0 && py_between(bytes[before - 1]))
     before--;
   bool raised = before >= 5 && memcmp(bytes + before - 5, "raise", 5) == 0;
   return length && bytes[start] != '.' && !raised && !keyword(bytes + start, length) &&
@@ -223,12 +236,12 @@ static bool is_documentation(const struct lexer *lexer, size_t start, size_t end
   return first && !lexer->depth && !lexer->unmatched && (end == lexer->size || strchr("\n#;", bytes[end]));
 }
 
-/* The text of a string without escapes and fields. */
-static bool whole(struct lexer *lexer, size_t prefix, size_t from, size_t to, size_t end) {
+/* The text of a string without escapes and fields; that of an f-string is for people, whoever gets it. */
+static bool whole(struct lexer *lexer, size_t prefix, bool fields, size_t from, size_t to, size_t end) {
   size_t start = from - (end - to) - prefix;
   if (lexer->owner || memchr(lexer->bytes + from, '\r', to - from))
     return about(lexer, lexer->bytes + from, to - from, PLACE_PIECE);
-  if (is_data(lexer, start, from, to, end))
+  if (!fields && is_data(lexer, start, from, to, end))
     return false;
   return about(lexer, lexer->bytes + from, to - from, is_documentation(lexer, start, end) ? PLACE_TEXT : PLACE_UNCLEAR);
 }
@@ -258,7 +271,7 @@ static bool string(struct lexer *lexer, size_t prefix) {
   size_t size = lexer->size, at = lexer->at;
   uint8_t quote = bytes[at];
   bool triple = size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote;
-  bool raw = has_prefix(lexer, 'r'), fields = has_prefix(lexer, 'f') || has_prefix(lexer, 't');
+  bool raw = has_prefix(lexer, prefix, 'r'), fields = has_prefix(lexer, prefix, 'f') || has_prefix(lexer, prefix, 't');
   size_t start = at += triple ? 3 : 1, from = at;
   int depth = 0;
   bool plain = true; /* the bytes are its characters */
@@ -272,7 +285,7 @@ static bool string(struct lexer *lexer, size_t prefix) {
     if (c == quote && (!triple || (size - at >= 3 && bytes[at + 1] == quote && bytes[at + 2] == quote))) {
       lexer->at = at + (triple ? 3 : 1);
       return depth != 0 ||
-             (plain ? whole(lexer, prefix, start, at, lexer->at)
+             (plain ? whole(lexer, prefix, fields, start, at, lexer->at)
                     : about(lexer, bytes + from, at - from, PLACE_PIECE)) ||
              joined(lexer, bytes + start, at - start);
     }
@@ -291,7 +304,7 @@ static bool string(struct lexer *lexer, size_t prefix) {
           about(lexer, bytes + from, at - 1 - from, PLACE_PIECE))
         return true;
       at += length - 1;
-      from = at + 1;
+      from = at + (number || strchr("abfnrtv\r\n", next) != NULL); /* "\d" is no escape */
     } else if (fields && depth == 0 && (c == '{' || c == '}') && at + 1 < size && bytes[at + 1] == c) {
       plain = false; /* a brace of the text */
       at++;
@@ -310,8 +323,7 @@ static bool string(struct lexer *lexer, size_t prefix) {
 
 /* Is the word an attribute: is there a dot in front? */
 static bool attribute(const struct lexer *lexer, size_t from) {
-  while (from > 0 && (py_blank(lexer->bytes[from - 1]) || lexer->bytes[from - 1] == '\n' ||
-                      lexer->bytes[from - 1] == '\r' || lexer->bytes[from - 1] == '\\'))
+  while (from > 0 && py_between(lexer->bytes[from - 1]))
     from--;
   return from > 0 && lexer->bytes[from - 1] == '.';
 }
@@ -321,6 +333,14 @@ static bool of_self(const struct lexer *lexer, size_t from) {
   const uint8_t *bytes = lexer->bytes;
   return !lexer->self && from >= 6 && memcmp(bytes + from - 5, "self.", 5) == 0 && !py_word_byte(bytes[from - 6]) &&
          bytes[from - 6] != '.';
+}
+
+/* Is what stands at `at` the end of a bracket around targets: "(self) = ", "(x, self), y = ", "(self) in"? */
+static bool closes_targets(const uint8_t *at, const uint8_t *end) {
+  const uint8_t *start = at;
+  while (at < end && (*at == ')' || *at == ']' || py_between(*at)))
+    at++;
+  return at > start && end - at >= 3 && (*at == ',' || (*at == '=' && at[1] != '=') || memcmp(at, "in", 2) == 0);
 }
 
 /* May something else than a parameter be called self? By what stands around the word. */
@@ -338,7 +358,7 @@ static bool binds_self(const struct source_file *file) {
     for (word = before; word > start && py_word_byte(word[-1]);)
       word--;
     uint8_t last = before > start ? before[-1] : 0, first = next < end ? *next : 0;
-    if (last == '\\' || first == '\\' || first == '=' || first == ':' ||
+    if (last == '\\' || first == '\\' || first == '=' || first == ':' || closes_targets(next, end) ||
         (last == ',' && first != ')' && first != '.') || (first == ',' && last != '('))
       return true;
     for (size_t i = 0; i < sizeof binders / sizeof *binders; i++)
@@ -366,8 +386,12 @@ static enum module module(struct lexer *lexer, char *path, size_t room) {
     return MODULE_UNCLEAR;
   memcpy(path, bytes + start, length);
   path[length] = '\0';
-  if (py_is_package(lexer->scan, path))
-    return MODULE_PACKAGE;
+  if (py_is_package(lexer->scan, path)) { /* the dots may have blanks around them */
+    while (at < lexer->size && py_blank(bytes[at]))
+      at++;
+    bool goes_on = path[length - 1] == '.' || at == lexer->size || bytes[at] == '.' || bytes[at] == '\\';
+    return goes_on ? MODULE_UNCLEAR : MODULE_PACKAGE;
+  }
   if (strncmp(path, "torch", 5) == 0 || (strncmp(path, "sglang", 6) == 0 && lexer->scan->options.sglang_release))
     return MODULE_UNCLEAR;
   lexer->at = at;
@@ -411,7 +435,8 @@ static bool tokens(struct lexer *lexer, bool anywhere) {
         to++;
       size_t length = to - from;
       lexer->at = to;
-      bool is_prefix = length <= 2 && to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
+      bool quoted = to < lexer->size && (lexer->bytes[to] == '"' || lexer->bytes[to] == '\'');
+      bool is_prefix = quoted && prefix_letters(lexer->bytes + from, length);
       lexer->tail_size = is_prefix ? lexer->tail_size : 0;
       prefix = is_prefix ? length : 0;
       lexer->last = is_prefix ? lexer->last : c;
@@ -491,7 +516,7 @@ enum py_need py_candidate(const struct scan *scan, const struct source_file *fil
   if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0)
     lexer->at = 3;
   enum py_need need = PY_NEEDS_TREE;
-  bool anywhere = lexer->owner && (py_has(file, "import *") || py_has(file, "multiple("));
+  bool anywhere = lexer->owner && (py_star_import(file) || py_has(file, "multiple"));
   if (!tokens(lexer, anywhere) && settle(lexer, talk))
     need = talk->texts_count ? PY_NEEDS_TALK : PY_NEEDS_NOTHING;
   arena_free(&lexer->arena);

@@ -67,6 +67,11 @@ static inline bool py_blank(uint8_t c) {
   return c == ' ' || c == '\t' || c == '\f';
 }
 
+/* What may stand between two words of a statement, comments aside. */
+static inline bool py_between(uint8_t c) {
+  return py_blank(c) || c == '\\' || c == '\r' || c == '\n';
+}
+
 static inline bool py_has(const struct source_file *file, const char *text) {
   return memmem(file->bytes, file->size, text, strlen(text)) != NULL;
 }
@@ -93,6 +98,8 @@ struct py_source {
 bool py_source_open(struct py_source *source, const uint8_t *bytes, size_t size, const char **why);
 void py_source_close(struct py_source *source);
 bool py_utf8_valid(const uint8_t *bytes, size_t size);
+/* Has the file a star import, whatever stands between the two words? Also in a string. */
+bool py_star_import(const struct source_file *file);
 
 /* --- python_tree.c ------------------------------------------------------------------------------------------------ */
 

@@ -16,8 +16,7 @@ struct python_index {
   size_t names_size;
   const char **submodules;
   size_t submodules_count, submodules_capacity;
-  char *import_package, *ops_namespace; /* "import sgl_kernel", "ops.sgl_kernel"; the latter NULL: no namespace */
-  struct py_export *exports;            /* sorted by name, then file */
+  struct py_export *exports; /* sorted by name, then file */
   size_t exports_count, exports_capacity;
   _Atomic(struct parsed *) *parsed; /* one a file: what py_index_take gives away */
   size_t parsed_count;
@@ -100,131 +99,102 @@ static bool has_word(const struct source_file *file, const char *word) {
   return false;
 }
 
-/* Does a "from sgl_kernel... import" at `at` (behind the package) name one of its modules? Most import functions. */
+static const uint8_t *skip_between(const uint8_t *at, const uint8_t *end) {
+  while (at < end && py_between(*at))
+    at++;
+  return at;
+}
+
+static const uint8_t *skip_word(const uint8_t *at, const uint8_t *end) {
+  while (at < end && py_word_byte(*at))
+    at++;
+  return at;
+}
+
+static bool is_submodule(const struct python_index *index, const uint8_t *word, size_t length) {
+  for (size_t i = 0; i < index->submodules_count; i++)
+    if (strlen(index->submodules[i]) == length && memcmp(index->submodules[i], word, length) == 0)
+      return true;
+  return false;
+}
+
+/* Behind "from sgl_kernel": does the import take a module of the package, or everything? Most take functions. */
 static bool imports_module(const struct python_index *index, const uint8_t *at, const uint8_t *end) {
-  while (at < end && (py_word_byte(*at) || *at == '.'))
-    at++;
-  while (at < end && (py_blank(*at) || *at == '\\' || *at == '\r' || *at == '\n'))
-    at++;
-  if (end - at < 7 || memcmp(at, "import", 6) != 0)
+  while ((at = skip_between(at, end)) < end && *at == '.')
+    at = skip_word(skip_between(at + 1, end), end);
+  if (end - at < 6 || memcmp(at, "import", 6) != 0)
     return false;
-  bool open = false;
-  for (at += 6; at < end && (open ? *at != ')' : *at != '\n' || at[-1] == '\\' || at[-1] == '\r'); at++) {
-    open = open || *at == '(';
+  at = skip_between(at + 6, end);
+  bool open = at < end && *at == '(';
+  for (at += open; at < end && *at != (open ? ')' : '\n');) {
     const uint8_t *word = at;
-    while (at < end && py_word_byte(*at))
+    if (*at == '*')
+      return true;
+    if (*at == '#')
+      for (; at < end && *at != '\n'; at++)
+        ;
+    else if (*at == '\\') /* the line goes on */
+      at = skip_between(at, end);
+    else if ((at = skip_word(at, end)) == word)
       at++;
-    for (size_t i = 0; i < index->submodules_count && at > word; i++)
-      if (strlen(index->submodules[i]) == (size_t)(at - word) &&
-          memcmp(index->submodules[i], word, (size_t)(at - word)) == 0)
-        return true;
-    if (at > word)
-      at--;
+    else if (is_submodule(index, word, (size_t)(at - word)))
+      return true;
   }
   return false;
 }
 
-/* Does the line of `at` look as if it were in a function or class? By its indentation and that of the lines above it;
- * in doubt (tabs) it does not. */
-static bool in_function(const struct source_file *file, const uint8_t *at) {
-  size_t indent = SIZE_MAX;
-  for (const uint8_t *line = at; indent > 0; line--) {
-    while (line > file->bytes && line[-1] != '\n')
-      line--;
-    const uint8_t *end = file->bytes + file->size, *text = line;
-    while (text < end && *text == ' ')
-      text++;
-    size_t found = (size_t)(text - line);
-    if (text < end && *text == '\t')
-      return false;
-    if (found < indent && text < end && *text != '\n' && *text != '\r' && *text != '#') {
-      bool opens = indent != SIZE_MAX && end - text > 6 &&
-                   (memcmp(text, "def ", 4) == 0 || memcmp(text, "class ", 6) == 0 || memcmp(text, "async ", 6) == 0);
-      if (opens)
-        return true;
-      indent = found;
-    }
-    if (line == file->bytes)
-      break;
-  }
-  return false;
+static bool ends_with(const uint8_t *start, const uint8_t *end, const char *word) {
+  size_t length = strlen(word), there = (size_t)(end - start);
+  return there >= length && memcmp(end - length, word, length) == 0 &&
+         (there == length || !py_word_byte(end[-1 - (ptrdiff_t)length]));
 }
 
-/* A text by which a file may bind the package, and what it ends in: the package, the operator namespace, or neither. */
-struct way {
-  const char *text, *name;
-};
-
-/* Is the text, which ends at `at`, one of another package ("import sgl_kernel_npu"), or an operator of the namespace
- * ("ops.sgl_kernel.NAME"), which is no owner of anything? */
-static bool leads_elsewhere(const struct source_file *file, const struct way *way, const uint8_t *at) {
-  const uint8_t *end = file->bytes + file->size;
-  if (!way->name || at == end)
+/* Can the package or its operator namespace, named at [at, behind), get another name there, or its own in this module?
+ * Not where functions are imported from it, by the name of an operator ("ops.sgl_kernel.NAME"), in a comment or a
+ * sentence, nor where a name is used that another place has bound. */
+static bool may_bind(const struct python_index *index, const struct source_file *file, const uint8_t *at,
+                     const uint8_t *behind) {
+  const uint8_t *start = file->bytes, *end = start + file->size, *before = at;
+  if ((at > start && py_word_byte(at[-1])) || (behind < end && (py_word_byte(*behind) || *behind == ':')))
     return false;
-  if (py_word_byte(*at))
+  while (before > start && py_between(before[-1])) {
+    before--;
+    const uint8_t *line = *before == '\n' ? memrchr(start, '\n', (size_t)(before - start)) : before;
+    if (memchr(line ? line : start, '#', (size_t)(before - (line ? line : start))))
+      return true; /* a comment between the words, perhaps */
+  }
+  if (before == start)
+    return false;
+  switch (before[-1]) {
+  case '"':
+  case '\'':
+    return behind < end && (*behind == '"' || *behind == '\'' || *behind == '.');
+  case '.':
+    behind = skip_between(behind, end);
+    return behind == end || *behind != '.';
+  case ',':
+  case '(':
     return true;
-  while (at < end && (py_blank(*at) || *at == '\n' || *at == '\r' || *at == '\\'))
-    at++;
-  return way->text[strlen(way->text) - strlen(way->name) - 1] == '.' && at < end && *at == '.';
+  default:
+    return ends_with(start, before, "import") ||
+           (ends_with(start, before, "from") && imports_module(index, behind, end));
+  }
 }
 
-/* Which of the places were left out. */
-struct left_out {
-  bool elsewhere, inside; /* of a function, which may return the package */
-};
-
-/* Is the text there, outside of functions? Not all of very many places are looked at. */
-static bool has_outside(const struct source_file *file, bool global, const struct way *way, struct left_out *left) {
-  const uint8_t *end = file->bytes + file->size;
-  size_t length = strlen(way->text);
-  unsigned count = 0;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), way->text, length)); at += length) {
-    if (leads_elsewhere(file, way, at + length))
-      left->elsewhere = true;
-    else if (global || ++count > 50 || !in_function(file, at))
+static bool binds(const struct python_index *index, const struct source_file *file, const char *name) {
+  const uint8_t *at = file->bytes, *end = at + file->size;
+  size_t length = strlen(name);
+  for (; (at = memmem(at, (size_t)(end - at), name, length)); at += length)
+    if (may_bind(index, file, at, at + length))
       return true;
-    else
-      left->inside = true;
-  }
   return false;
-}
-
-/* A statement that lets a function bind names of the module. */
-static bool has_global(const struct source_file *file) {
-  const uint8_t *end = file->bytes + file->size;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), "global ", 7)); at += 7) {
-    const uint8_t *before = at;
-    while (before > file->bytes && py_blank(before[-1]))
-      before--;
-    if (before == file->bytes || before[-1] == '\n' || before[-1] == ';' || before[-1] == ':' || before[-1] == '\r')
-      return true;
-  }
-  return py_has(file, "global\t") || py_has(file, "global\\");
 }
 
 /* Can the file bind the package, a module of it or its operator namespace to a name of its own? */
-static bool may_export(const struct python_index *index, const struct source_file *file) {
-  const char *package = index->import_package + strlen("import ");
-  const struct way ways[] = {
-      {index->import_package, package},
-      {"import_module", NULL},
-      {"__import__", NULL},
-      {"importorskip", NULL},
-      {index->ops_namespace, index->ops_namespace ? index->ops_namespace + strlen("ops.") : NULL},
-      {"sys.modules", NULL},
-      {"import *", NULL}};
-  bool global = has_global(file);
-  struct left_out left = {0};
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-    if (ways[i].text && has_outside(file, global, &ways[i], &left))
-      return true;
-  if (left.elsewhere && left.inside)
-    return true;
-  const uint8_t *end = file->bytes + file->size;
-  for (const uint8_t *at = file->bytes; (at = memmem(at, (size_t)(end - at), package, strlen(package)));)
-    if (imports_module(index, at += strlen(package), end))
-      return true;
-  return false;
+static bool may_export(const struct scan *scan, const struct source_file *file) {
+  const char *package = scan->catalog->library.package, *operators = scan->catalog->library.op_namespace;
+  return binds(scan->python_index, file, package) ||
+         (*operators && strcmp(operators, package) != 0 && binds(scan->python_index, file, operators));
 }
 
 /* Can anything removed be behind the path: is it a module of the catalog or above one, and no function? */
@@ -330,7 +300,7 @@ static void collect(void *user, unsigned worker, size_t number) {
   struct taker taker = {&index->found[worker], (uint32_t)index->owners[number]};
   if (scan->cache && cache_exports(scan->cache, file, &file->exported, take, &taker))
     return;
-  file->exported = load_known(file) && may_export(index, file);
+  file->exported = load_known(file) && may_export(scan, file);
   if (file->exported)
     collect_exports(scan, taker.found, taker.file);
 }
@@ -364,9 +334,6 @@ unsigned python_index_plan(struct scan *scan, struct crew *crew, unsigned thread
   *index = (struct python_index){.arenas_count = threads};
   collect_names(index, scan->catalog);
   scan->python_index = index;
-  index->import_package = scan_format("import %s", scan->catalog->library.package);
-  if (*scan->catalog->library.op_namespace)
-    index->ops_namespace = scan_format("ops.%s", scan->catalog->library.op_namespace);
   index->parsed_count = scan->files_count;
   index->parsed = scan_alloc(NULL, scan->files_count * sizeof *index->parsed);
   for (size_t i = 0; i < scan->files_count; i++)
@@ -394,8 +361,6 @@ void python_index_free(struct scan *scan) {
   free(index->arenas);
   free(index->names);
   free(index->submodules);
-  free(index->import_package);
-  free(index->ops_namespace);
   free(index->exports);
   free(index);
   scan->python_index = NULL;
@@ -417,7 +382,7 @@ bool py_index_exported(const struct scan *scan, const struct source_file *file) 
     if (!export->leads_on || strcmp(export->name, last) == 0)
       continue;
     last = export->name;
-    if (strcmp(last, PY_STAR) == 0 ? py_has(file, "import *") : has_word(file, last))
+    if (strcmp(last, PY_STAR) == 0 ? py_star_import(file) : has_word(file, last))
       return true;
   }
   return false;

@@ -30,6 +30,18 @@ bool py_utf8_valid(const uint8_t *bytes, size_t size) {
   return true;
 }
 
+bool py_star_import(const struct source_file *file) {
+  const uint8_t *at = file->bytes, *end = at + file->size;
+  while ((at = memmem(at, (size_t)(end - at), "import", 6))) {
+    at += 6;
+    while (at < end && py_between(*at))
+      at++;
+    if (at < end && *at == '*')
+      return true;
+  }
+  return false;
+}
+
 static size_t line_end(const uint8_t *bytes, size_t size, size_t at) {
   while (at < size && bytes[at] != '\n' && bytes[at] != '\r')
     at++;

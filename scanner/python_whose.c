@@ -34,7 +34,7 @@ enum py_whose py_whose(const uint8_t *bytes, size_t size, const uint8_t *name, s
         at++;
       const uint8_t *word = bytes + start;
       size_t length = at - start, next = at, dot = start;
-      while (next < size && py_blank(bytes[next]))
+      while (next < size && py_between(bytes[next]))
         next++;
       while (dot > 0 && py_blank(bytes[dot - 1]))
         dot--;

@@ -30,6 +30,12 @@ enum text_style { STYLE_HASH, STYLE_C, STYLE_DASH, STYLE_SEMICOLON, STYLE_PERCEN
 /* Class of a byte; CLASS_BLOCK is added to those in a block scalar of YAML. */
 enum { CLASS_CODE, CLASS_COMMENT, CLASS_STRING, CLASS_HERE, CLASS_BLOCK };
 
+/* Where the last position was asked for: the next one is mostly behind it. */
+struct text_place {
+  size_t start;   /* of the line */
+  uint32_t lines; /* in front of it */
+};
+
 /* A text under analysis: a file, or the new side of one file of a patch. */
 struct text_view {
   const struct scan *scan;
@@ -39,7 +45,8 @@ struct text_view {
   size_t size;
   enum text_kind kind;
   enum text_style style;
-  uint8_t *classes;      /* one a byte; set by text_classify */
+  uint8_t *classes; /* one a byte; set by text_classify */
+  struct text_place *place;
   const uint32_t *lines; /* of a patch: the patch's line of each line here, 0 for a context line; else NULL */
 };
 
@@ -70,6 +77,8 @@ bool text_next(const struct text_view *view, size_t from, struct text_name *name
 /* Adds a finding at a byte offset, but for context lines of a patch. `what` begins the message: "mentioned here". */
 void text_find(const struct text_view *view, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
                enum evidence evidence, const char *what);
+/* 1-based, in the bytes of the view. */
+void text_position(const struct text_view *view, size_t offset, uint32_t *line, uint32_t *column);
 /* The start of the line, or 1000 bytes before: on a longer line, which no person wrote, what stands further away says
  * nothing about the name. */
 size_t text_line_start(const uint8_t *bytes, size_t at);

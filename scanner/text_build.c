@@ -195,13 +195,15 @@ void text_build_view(const struct text_view *view) {
 void text_build_entries(const struct scan *scan, const struct source_file *file, struct result *result) {
   if (!(file->seen & SEEN_FILE) && file->bytes == file->first_bytes)
     return;
+  struct text_place place = {0, 0};
   struct text_view view = {.scan = scan,
                            .result = result,
                            .path = file->path,
                            .bytes = file->bytes,
                            .size = file->size,
                            .kind = TEXT_PYTHON,
-                           .style = STYLE_HASH};
+                           .style = STYLE_HASH,
+                           .place = &place};
   text_classify(&view);
   text_build_view(&view);
   free(view.classes);

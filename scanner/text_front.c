@@ -436,17 +436,19 @@ static bool has_comments(enum text_kind kind) {
 static uint32_t line_at(const void *user, size_t offset) {
   const struct text_view *view = user;
   uint32_t line, column;
-  rules_position(view->bytes, view->size, offset, &line, &column);
+  text_position(view, offset, &line, &column);
   return line;
 }
 
 void text_run(struct text_view *view) {
+  struct text_place place = {0, 0};
   if (view->kind == TEXT_NOTHING || view->size == 0)
     return;
   if (view->kind == TEXT_PATCH) {
     text_patch(view);
     return;
   }
+  view->place = &place;
   text_classify(view);
   if (!view->lines && has_comments(view->kind) && ignore_wanted(view->bytes, view->size))
     ignore_read(view->scan, view->result,
@@ -483,6 +485,7 @@ void text_run(struct text_view *view) {
   text_build_view(view);
   free(view->classes);
   view->classes = NULL;
+  view->place = NULL;
 }
 
 void text_analyse(const struct scan *scan, const struct source_file *file, struct result *result) {

@@ -20,10 +20,19 @@ size_t text_line_end(const uint8_t *bytes, size_t size, size_t at) {
   return newline ? (size_t)(newline - bytes) : size;
 }
 
+void text_position(const struct text_view *view, size_t offset, uint32_t *line, uint32_t *column) {
+  struct text_place *place = view->place;
+  if (offset < place->start)
+    *place = (struct text_place){0, 0};
+  rules_position(view->bytes + place->start, view->size - place->start, offset - place->start, line, column);
+  *line += place->lines;
+  *place = (struct text_place){offset + 1 - *column, *line - 1};
+}
+
 void text_find(const struct text_view *view, size_t offset, const struct catalog_symbol *symbol, enum verdict verdict,
                enum evidence evidence, const char *what) {
   uint32_t line, column;
-  rules_position(view->bytes, view->size, offset, &line, &column);
+  text_position(view, offset, &line, &column);
   if (view->lines) {
     line = view->lines[line - 1];
     column++; /* the plus sign */

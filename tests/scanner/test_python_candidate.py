@@ -43,6 +43,7 @@ MENTIONS = [
     "print('\\xe9NAME')", "print('NAME\\xe9')", "print(b'\\xff\\xd8NAME\\xff')", "print('\\u2500 NAME')", "print('\\U0001f600NAME a b')", "# NAME\nprint('\\u0062mm_fp8')",
     "# NAME\nprint('\\U00000062mm_fp8')", "print('\\u00e9NAME')", "print('a\\x2eNAME')", "print('a\\x3a:NAME')", "print('\\x2fNAME.py')", "print('\\u123NAME')",
     "# NAME\nprint(b'\\u0062mm_fp8')", "# NAME\nprint('\\N{LATIN SMALL LETTER B}mm_fp8')", "print('NAME\\x2epy')", "print('sgl_kernel\\x2eNAME')", "print('\\x28NAME\\x29')",
+    "def f():\n    return'\\nNAME a b'", "x = y or'\\nNAME a b'", "x = 'C:\\dsv3_router_gemm a b'", "f(f'NAME')", "f(rf'\\NAME')", "raise\\\n    E('NAME')",
     "f(a / 'NAME')", "f([a / 'NAME'])", "print(a / 'NAME')", "x = (a / 'NAME')", "print([a / 'NAME'])",
 ]
 OWNERS = [
@@ -54,8 +55,21 @@ SELF = [
     "import sgl_kernel as self\nself.NAME\n", "class A:\n    def f(self):\n        self.k = k\n        self.k.NAME\n", "with k as self:\n    self.NAME\n",
     "class A:\n    k = k\n    def f(self): return self.k.NAME\n", "(self := k)\nself.NAME\n", "def self(): return k\nself().NAME\n", "x.self.NAME; self_.NAME\n",
     "class A:\n    def f(self,\n          x):  # self-made\n        return (self.NAME, self)\n", "self \\\n = k\nself.NAME\n", "lambda self: self.NAME\n",
-    "def f(self): return self.NAME  # for self-made\n",
+    "def f(self): return self.NAME  # for self-made\n", "(self) = k\nself.NAME\n", "(x, self) = (1, k)\nself.NAME\n", "[self] = [k]\nself.NAME\n",
+    "(x, self), y = (1, k), 2\nself.NAME\n", "for (self) in [k]:\n    self.NAME\n",
 ]
+WAYS = [
+    "getattr(k, 'bmm' '_f' 'p8')\n", "getattr(k, 'b' 'm' 'm_' r'fp8')\n", "getattr(k, 'bmm_' '' 'fp8')\n", "getattr(k, ('bmm' + '_f' + 'p8'))\n",
+    "from sgl_kernel import  *\nNAME(1)\n", "from sgl_kernel import\t*\nNAME(1)\n", "from sgl_kernel import*\nNAME(1)\n", "from sgl_kernel import \\\n    *\nNAME(1)\n",
+    "from unittest import mock\nmock.patch.multiple (k, NAME=1)\n", "from sgl_kernel. gemm import NAME\n", "from sgl_kernel .gemm import NAME\n",
+    "from sgl_kernel \\\n    .gemm import NAME\n", "from sgl_kernel \\\n    import NAME\n", "import sgl_kernel .gemm as m\nm.NAME\n",
+]
+SPLIT = [
+    "import importlib\nimportlib.import_module('sgl' '_kernel').NAME\n", "import importlib\nimportlib.import_module('sg' + 'l_k' + 'ernel').NAME\n",
+    "__import__('sgl' '_kernel').NAME\n", "import sys\nsys.modules['sgl' '_kernel'].NAME\n", "import torch\ngetattr(torch.ops, 'sgl' '_kernel').NAME\n",
+    "@patch('sgl' '_kernel.' 'NAME')\ndef f(): pass\n",
+]
+NOT_UTF8 = [b"# bmm_fp8\nx = '\xe9'\n", b"import sgl_kernel\nx = '\xff'\n", b"# coding: utf-8mb4\n# bmm_fp8\n", b"# coding: utf8-\n# bmm_fp8\n"]
 
 
 def texts():
@@ -64,8 +78,9 @@ def texts():
     for owner, mention in itertools.product(OWNERS, MENTIONS[:12] + BINDINGS):
         yield owner + mention + "\n# NAME and k.NAME\n"
         yield (owner + mention + "\n").replace("\n", "\r\n")
-    for owner, text in itertools.product(OWNERS, SELF):
+    for owner, text in itertools.product(OWNERS, SELF + WAYS):
         yield owner + text
+    yield from SPLIT
 
 
 def results(files, *choice):
@@ -100,6 +115,12 @@ def check(files, *choices):
 
 def test_forms():
     check({f"f{i}.py": text.replace("NAME", NAME).encode() for i, text in enumerate(texts())}, JIT)
+
+
+def test_not_decoded():
+    """What Python cannot read is said, however little the file has."""
+    files = {f"f{i}.py": text for i, text in enumerate(NOT_UTF8)}
+    equal(results(files, *JIT)[1], set(files))
 
 
 def inputs():

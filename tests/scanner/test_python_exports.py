@@ -15,6 +15,21 @@ EXPORTS = {
     "the last of many": "".join(f"def f{i}():\n    import sgl_kernel\n" for i in range(70)) + "import sgl_kernel as k\n",
     "by a function with global": "def load():\n    global k\n    import sgl_kernel as k\n",
     "CRLF": "if A:\r\n    import sgl_kernel as k\r\n",
+    "two blanks": "import  sgl_kernel as k\n",
+    "a tab": "import\tsgl_kernel as k\n",
+    "a backslash": "import \\\n    sgl_kernel as k\n",
+    "the second of one statement": "import os, sgl_kernel as k\n",
+    "the second of one statement, without a blank": "import os,sgl_kernel\nk = sgl_kernel\n",
+    "the second of one statement, in CRLF": "import os, \\\r\n    sgl_kernel\r\nk = sgl_kernel\r\n",
+    "behind a text at the start of lines": 'if A:\n    x = """\ndef f(): pass"""\n    import sgl_kernel as k\n',
+    "a module by two blanks": "import  sgl_kernel.gemm as k\n",
+    "a module behind a bracket in a comment": "from sgl_kernel import (  # a)\n    gemm as k)\n",
+    "a module behind a backslash": "from sgl_kernel import a, \\\r\n    gemm as k\r\n",
+    "an operator namespace with blanks": "import torch\nk = torch . ops . sgl_kernel\n",
+    "an operator namespace by name": "import torch\nk = getattr(torch.ops, 'sgl_kernel')\n",
+    "an operator namespace imported": "from torch.ops import (sgl_kernel as k)\n",
+    "an operator namespace imported below a comment": "from torch.ops import (  # ours\n    sgl_kernel as k)\n",
+    "from the loaded modules": "from sys import modules\nk = modules['sgl_kernel']\n",
 }
 NONE = {
     "an operator of the namespace": "import torch\nk = torch.ops.sgl_kernel.dsv3_fused_a_gemm\n",
@@ -25,9 +40,12 @@ NONE = {
     "of a class": "class A:\n    import sgl_kernel as k\n",
     "another name": "import sgl_kernel as other\nk = print\n",
 }
-
-
-RETURNED = "import torch\nx = torch.ops.sgl_kernel.gelu\n\ndef k():\n    return torch.ops.sgl_kernel\n"
+RETURNED = {
+    "beside an operator": "import torch\nx = torch.ops.sgl_kernel.gelu\n\ndef k():\n    return torch.ops.sgl_kernel\n",
+    "imported inside": "def k():\n    import sgl_kernel\n    return sgl_kernel\n",
+}
+STARS = [("from sgl_kernel import%s*\n" % gap, "from kernels import%s*\n\ndsv3_router_gemm(1)\n" % other)
+         for gap in (" ", "  ", "", " \\\n    ") for other in (" ", "  ", "")]
 
 
 def found(module, use=USE):
@@ -39,8 +57,12 @@ def test_exports():
     equal([name for name, text in EXPORTS.items() if not found(text)], [])
 
 
-def test_returned_beside_an_operator():
-    equal(found(RETURNED, USE.replace("k.", "k().")), True)
+def test_returned():
+    equal([name for name, text in RETURNED.items() if not found(text, USE.replace("k.", "k()."))], [])
+
+
+def test_stars():
+    equal([(text, use) for text, use in STARS if not found(text, use)], [])
 
 
 def test_no_exports():
