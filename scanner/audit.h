@@ -187,7 +187,7 @@ const struct catalog_symbol *audit_function(const struct audit_names *names, con
 const struct catalog_symbol *audit_operator(const struct audit_names *names, const char *name, size_t size);
 /* Is the mangled name one of at::, c10:: or torch::? */
 bool audit_is_torch(const char *name);
-/* Is it another C++ function of torch: of caffe2, or of its module for Python (THPVariable_Wrap)? */
+/* Is it another C++ function of torch: of caffe2 or c10d, or of its module for Python (THPVariable_Wrap)? */
 bool audit_is_torch_else(const char *name);
 /* Is it a function of torch's C ABI? */
 bool audit_is_torch_c(const char *name);

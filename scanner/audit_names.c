@@ -117,8 +117,10 @@ bool audit_is_torch_else(const char *name) {
   if (!starts(name, "_Z"))
     return false;
   const char *at = special(name + 2);
-  if (*at == 'N')
-    return starts(at + 1 + strspn(at + 1, "rVKRO"), "6caffe2");
+  if (*at == 'N') {
+    at += 1 + strspn(at + 1, "rVKRO");
+    return starts(at, "6caffe2") || starts(at, "4c10d");
+  }
   return isdigit((unsigned char)*at) && starts(at + strspn(at, "0123456789"), "THP");
 }
 

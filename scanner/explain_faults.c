@@ -197,7 +197,7 @@ static const struct row {
 
 /* Does the symbol itself belong to torch? Its parameters say nothing. */
 static bool is_torch(const char *name) {
-  static const char *const owners[] = {"at::", "c10::", "torch::", "caffe2::"};
+  static const char *const owners[] = {"at::", "c10::", "torch::", "caffe2::", "c10d::"};
   for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
     if (strncmp(name, owners[i], strlen(owners[i])) == 0)
       return true;

@@ -659,8 +659,8 @@ def test_who_is_loaded_with_a_file():
 
 
 def test_torch_is_more_than_its_namespaces():
-    """The module of torch for Python and caffe2 are torch's as well: its release, nobody's function."""
-    names = ["_Z16THPVariable_WrapN2at10TensorBaseE", "_ZN6caffe28TypeMeta2idEv"]
+    """The module of torch for Python, caffe2 and c10d are torch's as well: its release, nobody's function."""
+    names = ["_Z16THPVariable_WrapN2at10TensorBaseE", "_ZN4c10d12ProcessGroup7barrierEv", "_ZN6caffe28TypeMeta2idEv"]
     source = 'extern "C" void PyInit__C() {}' + "".join(f'extern "C" void {n}(); void f{i}() {{ {n}(); }}' for i, n in enumerate(names))
     with Tree({"torch/lib/libtorch_cpu.so": compiled(OWNER, "-Wl,-soname,libtorch_cpu.so"), "pkg/_C.so": compiled(source)}) as tree:
         equal([v for v in verdicts(tree) if "pkg" in v], [f"pkg/_C.so: torch-abi {n}" for n in names])
