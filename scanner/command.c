@@ -241,7 +241,7 @@ static void print_line(void *user, const char *line) {
 /* A tree that pins an old kernel and has nothing to fix yet: how to see what an upgrade brings. */
 static void say_ahead(const struct session *session, FILE *stream) {
   const char *latest = newest(session->catalog->library.releases, session->catalog->library.releases_count);
-  if (!session->kernel || session->given.count || !latest ||
+  if (!session->kernel || session->given.count || !latest || session->shards || /* what others have is not known */
       catalog_version_compare(session->kernel->kernel, latest) >= 0)
     return;
   for (size_t i = 0; i < session->count; i++)

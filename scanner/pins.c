@@ -422,7 +422,7 @@ static void lost_names(const struct pins *pins, const struct pin *chosen, const 
   if (lost_count)
     say(lines, scan_format("%s%s%s no longer has %s, used here", place, pinned ? ", which pins kernel " : "",
                            pinned ? pinned : "", names));
-  else if (used && catalog_version_compare(chosen->kernel, scans[0].options.kernel) < 0)
+  else if (used && !scans[0].shards && catalog_version_compare(chosen->kernel, scans[0].options.kernel) < 0)
     say(lines, scan_format("%s%s%s still has all that is used here; kernel %s, checked against, has not", place,
                            pinned ? ", which pins kernel " : "", pinned ? pinned : "", scans[0].options.kernel));
   free(names);

@@ -12,8 +12,11 @@ const bool py_word_bytes[256] = {
 bool py_utf8_valid(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size;) {
     uint8_t c = bytes[i];
+    uint64_t eight = 0x80;
+    if (size - i >= sizeof eight)
+      memcpy(&eight, bytes + i, sizeof eight);
     if (c < 0x80) {
-      i++;
+      i += eight & 0x8080808080808080 ? 1 : sizeof eight; /* nearly all of a source is ASCII */
       continue;
     }
     unsigned more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;

@@ -68,6 +68,15 @@ def test_shards_of_a_tree_with_everything():
         whole_and_merged(tree, 2, *ARGS, "src", "d1")
 
 
+def test_what_one_shard_cannot_know():
+    """That nothing is used which the pinned kernel has not, and that there is nothing to rewrite."""
+    files = {f"f{i}.py": "from sgl_kernel import dsv3_fused_a_gemm\n" for i in range(20)}
+    with Tree({**files, "a.py": "from sgl_kernel import dsv3_router_gemm\n", "requirements.txt": "sglang-kernel==0.4.5\n"}) as tree:
+        for args in (ARGS, ["--to", "jit"]):
+            said = [tree.run("scan", "--shard", f"{i}/2", *args, ".").out for i in (1, 2)]
+            equal([line for out in said for line in out.splitlines() if "still has all" in line or "hint" in line], [])
+
+
 def test_a_file_is_always_in_the_same_shard():
     with Logs({f"{i}.md": "bmm_fp8\n" for i in range(12)}) as tree:
         def where():
