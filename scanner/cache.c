@@ -10,7 +10,6 @@
 #include "scanner/cache.h"
 #include "scanner/cache_bytes.h"
 #include "scanner/cache_cxx.h"
-#include "scanner/cxx_database.h"
 #include "scanner/libclang.h"
 #include "scanner/load.h"
 #include "scanner/python_front.h"
@@ -59,7 +58,7 @@ struct cache {
   struct known_result *results; /* sorted by path */
   uint32_t results_count;
   struct cache_cxx cxx;
-  bool keeps_cxx; /* no compile database, and no file that changed meanwhile */
+  bool keeps_cxx; /* no file changed meanwhile */
   char *options_now;
   uint64_t worlds_now[LANGUAGE_TEXT + 1];
 };
@@ -342,9 +341,7 @@ static bool holds(const struct cache *cache, enum language language) {
 void cache_restore(struct cache *cache, struct scan *scan) {
   set_text_world(cache, scan);
   restore_all(cache, scan, (bool[LANGUAGE_TEXT + 1]){[LANGUAGE_TEXT] = holds(cache, LANGUAGE_TEXT)});
-  cache->keeps_cxx = !cxx_database_there(scan);
-  if (cache->keeps_cxx)
-    cache_cxx_restore(&cache->cxx, scan, same_options(cache));
+  cache_cxx_restore(&cache->cxx, scan, same_options(cache));
 }
 
 void cache_restore_cxx(struct cache *cache, struct scan *scan) {
@@ -457,6 +454,7 @@ static bool nothing_new(const struct cache *cache, const struct scan *scan) {
 }
 
 void cache_save(struct cache *cache, struct scan *scan) {
+  cache->keeps_cxx = true;
   for (size_t i = 0; i < scan->files_count; i++)
     cache->keeps_cxx = cache->keeps_cxx && !scan->files[i].moved;
   if (scan->files_count < LEAST_FILES || nothing_new(cache, scan))

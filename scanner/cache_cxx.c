@@ -13,8 +13,8 @@
  * Two things keep this right. A fact that is in no list, because nobody asked for it, cannot have been part of an
  * answer: when a macro is asked for, all files that may define it tell theirs. And a fact that the front begins to take
  * from another file has to be in a list, and to be asked for by a function that notes it: test_cache_cxx.py compares
- * scans with and without a cache after random edits of a tree that has each kind. A compile database is not followed:
- * with one there are no results of C++ in the cache. */
+ * scans with and without a cache after random edits of a tree that has each kind. Compile databases are read anew for
+ * each scan; what they say of one file is a hash of it. */
 #include "scanner/cache_cxx.h"
 #include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
@@ -39,12 +39,13 @@ static const char *get_facts(struct cache_reader *reader) {
 }
 
 bool cache_cxx_parse(struct cache_cxx *cxx, struct cache_reader *reader) {
-  cxx->count = cache_get_count(reader, 30);
+  cxx->count = cache_get_count(reader, 38);
   cxx->files = scan_alloc(NULL, cxx->count * sizeof *cxx->files);
   for (uint32_t i = 0; i < cxx->count && !reader->bad; i++) {
     struct known_cxx *file = &cxx->files[i];
     file->path = cache_get_text(reader);
     file->hash = cache_get(reader, 8);
+    file->ways = cache_get(reader, 8);
     file->kept = cache_get(reader, 1) != 0;
     file->facts = get_facts(reader);
     file->told = get_facts(reader);
@@ -103,6 +104,10 @@ static void compare_facts(struct cxx_keys *changed, const char *before, const ch
   cxx_keys_free(&has);
 }
 
+static uint64_t ways_of(const struct scan *scan, const struct source_file *file) {
+  return scan->cxx_index ? cxx_database_ways(scan, cxx_index_database(scan), file) : 0;
+}
+
 /* A C++ file of the tree, of the cache, or of both. */
 struct pair {
   struct source_file *file;
@@ -124,6 +129,21 @@ static void compare_pair(struct scan *scan, struct cxx_keys *changed, const stru
     cxx_index_begin(scan);
   compare_facts(changed, pair->known ? pair->known->facts : NULL, has_bytes ? pair->file->facts : NULL);
   compare_facts(changed, pair->known ? pair->known->told : NULL, has_bytes ? cxx_index_told(scan, pair->file) : NULL);
+}
+
+/* The files that are compiled in other ways than before. */
+static void compare_ways(const struct scan *scan, struct cxx_keys *changed, const struct pair *pairs, size_t count) {
+  bool had_any = false, has_any = false;
+  for (size_t i = 0; i < count; i++) {
+    const char *path = pairs[i].file ? pairs[i].file->path : pairs[i].known->path;
+    uint64_t had = pairs[i].known ? pairs[i].known->ways : 0, has = pairs[i].file ? ways_of(scan, pairs[i].file) : 0;
+    had_any = had_any || had;
+    has_any = has_any || has;
+    if (had != has)
+      cxx_keys_add(changed, cxx_key(CXX_FACT_WAYS, path, strlen(path)));
+  }
+  if (had_any != has_any)
+    cxx_keys_add(changed, cxx_key(CXX_FACT_WAYS, "", 0));
 }
 
 /* --- giving ------------------------------------------------------------------------------------------------------- */
@@ -167,6 +187,13 @@ static struct pair *pairs_of(const struct cache_cxx *cxx, struct scan *scan, siz
 void cache_cxx_restore(const struct cache_cxx *cxx, struct scan *scan, bool same) {
   size_t count, changes = 0;
   struct pair *pairs = pairs_of(cxx, scan, &count);
+  bool hit = false;
+  for (size_t i = 0; i < count; i++)
+    hit = hit || (pairs[i].file && pairs[i].file->hit);
+  if (hit && cxx_database_there(scan)) {
+    cxx_index_begin(scan);
+    cxx_index_open_database(scan);
+  }
   for (size_t i = 0; i < count; i++)
     if (is_same(&pairs[i]))
       give_facts(&pairs[i]);
@@ -177,6 +204,8 @@ void cache_cxx_restore(const struct cache_cxx *cxx, struct scan *scan, bool same
   for (size_t i = 0; i < count && same && changes; i++)
     if (!is_same(&pairs[i]))
       compare_pair(scan, &changed, &pairs[i]);
+  if (same)
+    compare_ways(scan, &changed, pairs, count);
   bool all = true;
   for (size_t i = 0; i < count; i++) {
     struct source_file *file = pairs[i].file;
@@ -231,7 +260,8 @@ bool cache_cxx_same(const struct cache_cxx *cxx, const struct scan *scan) {
     const struct source_file *file = &scan->files[i];
     if (file->language != LANGUAGE_CXX)
       continue;
-    if (at == cxx->count || cxx->files[at].hash != file->hash || strcmp(cxx->files[at].path, file->path) != 0)
+    if (at == cxx->count || cxx->files[at].hash != file->hash || cxx->files[at].ways != ways_of(scan, file) ||
+        strcmp(cxx->files[at].path, file->path) != 0)
       return false;
     at++;
   }
@@ -267,6 +297,7 @@ void cache_cxx_put(const struct cache_cxx *cxx, const struct scan *scan, struct 
       at++;
     cache_put_text(writer, file->path);
     cache_put_number(writer, file->hash, 8);
+    cache_put_number(writer, ways_of(scan, file), 8);
     cache_put_number(writer, kept(file) && (file->cached || file->asked), 1);
     put_facts(writer, file->facts);
     put_facts(writer, atomic_load(&file->told));

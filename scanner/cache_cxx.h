@@ -8,6 +8,7 @@
 struct known_cxx {
   const char *path;
   uint64_t hash;                      /* 0: it could not be read, or is empty */
+  uint64_t ways;                      /* cxx_database_ways */
   bool kept;                          /* the cache has its result */
   const char *facts, *told, *defines; /* as in struct source_file; NULL: none */
   const uint8_t *asked;               /* keys; not aligned */

@@ -2,6 +2,7 @@
  * one time, they may be stale, partial, from another checkout, or somebody's joke; so nothing here is ever needed. */
 #include "scanner/cxx_database.h"
 
+#include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
 
 #include <dirent.h>
@@ -12,6 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define NAME "compile_commands.json"
 #define LARGEST ((size_t)32 << 20)
@@ -365,10 +369,11 @@ struct asking {
   unsigned seen_count;
 };
 
-static void add_configs(struct asking *asking, const struct source_file *file) {
-  const struct cxx_database *database = asking->database;
-  uint32_t number = (uint32_t)(file - asking->scan->files);
-  size_t low = 0, high = database->entries_count;
+/* The ways of a file: from *first on. Returns how many. */
+static size_t find_ways(const struct scan *scan, const struct cxx_database *database, const struct source_file *file,
+                        const struct entry **first) {
+  uint32_t number = (uint32_t)(file - scan->files);
+  size_t low = 0, high = database->entries_count, count = 0;
   while (low < high) {
     size_t middle = (low + high) / 2;
     if (database->entries[middle].file < number)
@@ -376,8 +381,31 @@ static void add_configs(struct asking *asking, const struct source_file *file) {
     else
       high = middle;
   }
-  for (; low < database->entries_count && database->entries[low].file == number; low++) {
-    const struct cxx_config *config = &database->ways[database->entries[low].way].config;
+  *first = &database->entries[low];
+  while (low + count < database->entries_count && (*first)[count].file == number)
+    count++;
+  return count;
+}
+
+uint64_t cxx_database_ways(const struct scan *scan, const struct cxx_database *database,
+                           const struct source_file *file) {
+  const struct entry *first;
+  size_t count = database ? find_ways(scan, database, file, &first) : 0;
+  uint64_t hash = 0;
+  for (size_t i = 0; i < count; i++) {
+    const struct way *way = &database->ways[first[i].way];
+    hash = XXH3_64bits_withSeed(way->key, strlen(way->key), hash + 1);
+    hash = XXH3_64bits_withSeed(way->config.database, strlen(way->config.database), hash);
+  }
+  return hash;
+}
+
+static void add_configs(struct asking *asking, const struct source_file *file) {
+  const struct entry *first;
+  cxx_asked(CXX_FACT_WAYS, file->path, strlen(file->path));
+  size_t count = find_ways(asking->scan, asking->database, file, &first);
+  for (size_t way = 0; way < count; way++) {
+    const struct cxx_config *config = &asking->database->ways[first[way].way].config;
     bool known = false;
     for (unsigned i = 0; i < asking->count; i++)
       known = known || asking->list[i] == config;
@@ -399,8 +427,10 @@ static bool see(void *user, const struct source_file *file) {
 unsigned cxx_database_configs(const struct scan *scan, const struct cxx_database *database,
                               const struct source_file *file, const struct cxx_config **list) {
   struct asking asking = {.scan = scan, .database = database, .list = list};
-  if (!database)
+  if (!database) {
+    cxx_asked(CXX_FACT_WAYS, "", 0);
     return 0;
+  }
   see(&asking, file);
   for (unsigned i = 0; i < asking.seen_count && asking.count < CXX_MOST_CONFIGS; i++) {
     add_configs(&asking, asking.seen[i]);
@@ -416,7 +446,9 @@ const struct source_file *cxx_config_header(const struct scan *scan, const struc
     const char *folder = config->folders[i];
     char *path = scan_format("%s%s%.*s", folder, *folder ? "/" : "", (int)length, (const char *)text);
     struct arena arena = {0};
-    const struct source_file *file = scan_file(scan, cxx_absolute_path(&arena, "", path) + 1);
+    const char *whole = cxx_absolute_path(&arena, "", path) + 1, *slash = strrchr(whole, '/');
+    const struct source_file *file = scan_file(scan, whole);
+    cxx_asked(CXX_FACT_HEADER, slash ? slash + 1 : whole, strlen(slash ? slash + 1 : whole));
     arena_free(&arena);
     free(path);
     if (file && file->language == LANGUAGE_CXX)

@@ -28,6 +28,9 @@ struct cxx_database *cxx_database_open(struct scan *scan);
 /* Is there a file at one of these places? */
 bool cxx_database_there(struct scan *scan);
 void cxx_database_free(struct cxx_database *database);
+/* A hash of all ways in which this one file is compiled, in their order; 0: none. */
+uint64_t cxx_database_ways(const struct scan *scan, const struct cxx_database *database,
+                           const struct source_file *file);
 /* How the file, or a source that may include it, is compiled; returns how many of `list` were filled. */
 unsigned cxx_database_configs(const struct scan *scan, const struct cxx_database *database,
                               const struct source_file *file, const struct cxx_config **list);

@@ -25,6 +25,7 @@ enum cxx_fact {
   /* In no list, but asked for: */
   CXX_FACT_CONTENT = 'f', /* of the file with this path */
   CXX_FACT_HEADER = 'h',  /* which files have this base name */
+  CXX_FACT_WAYS = 'w', /* how the compile databases have the file with this path compiled; "": whether there are any */
 };
 
 /* One text after the other; the list is owned by the caller. */

@@ -97,8 +97,9 @@ bool cxx_index_defines(const struct scan *scan, const struct catalog_symbol *sym
  * another or unknown (false). */
 bool cxx_index_registers(const struct scan *scan, const uint8_t *text, size_t length);
 struct cxx_readers *cxx_index_readers(const struct scan *scan);
-/* The compile databases of the tree, or NULL. */
+/* The compile databases of the tree, or NULL; before the index is there they have to be opened. */
 const struct cxx_database *cxx_index_database(const struct scan *scan);
+void cxx_index_open_database(struct scan *scan);
 /* Stand-ins for the wheel's header and for this project's own: declarations from the catalog. */
 const char *cxx_index_wheel_header(const struct scan *scan);
 const char *cxx_index_jit_header(const struct scan *scan);

@@ -41,6 +41,7 @@ struct cxx_index {
   bool *renamed, *elsewhere;        /* one a name */
   char *wheel_header, *jit_header;
   struct cxx_database *database;
+  bool database_opened;
   struct cxx_readers readers;
   _Atomic(struct cxx_tokens *) *tokens; /* one a file of the scan: what was lexed already */
   struct cxx_unit **units;              /* one a file: read for its definitions, kept for its analysis */
@@ -555,7 +556,7 @@ static void look_over(void *user, unsigned worker, size_t number) {
       add_defined(scan, &scan->files[index->hits[i]]);
   }
   build_headers(scan);
-  index->database = cxx_database_open(scan);
+  cxx_index_open_database(scan);
   for (size_t i = scan->files_count; i-- > 0;)
     if (scan->files[i].facts) {
       add_includes(index, &scan->files[i], i);
@@ -658,6 +659,13 @@ void cxx_free_facts(struct source_file *file) {
 
 struct cxx_readers *cxx_index_readers(const struct scan *scan) {
   return &scan->cxx_index->readers;
+}
+
+void cxx_index_open_database(struct scan *scan) {
+  struct cxx_index *index = scan->cxx_index;
+  if (!index->database_opened)
+    index->database = cxx_database_open(scan);
+  index->database_opened = true;
 }
 
 const struct cxx_database *cxx_index_database(const struct scan *scan) {

@@ -1,5 +1,6 @@
 /* Walks a file and the headers of the tree that it includes, as a compiler without command-line macros would: feeds the
  * tokens to the scopes, and writes the texts that libclang gets. */
+#include "scanner/cxx_facts.h"
 #include "scanner/cxx_front.h"
 
 #include <stdio.h>
@@ -681,6 +682,8 @@ static void read_config(struct cxx_unit *unit) {
     size_t size = i ? file->size : config->text_size;
     if (i && file == unit->file)
       continue;
+    if (i)
+      cxx_asked(CXX_FACT_CONTENT, file->path, strlen(file->path));
     struct cxx_tokens tokens;
     uint32_t part = add_part(unit, i ? file : NULL, bytes, size, i == 0);
     cxx_lex(&tokens, bytes, size);

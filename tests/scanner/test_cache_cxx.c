@@ -173,31 +173,49 @@ static void not_kept(void) {
   close_folder();
 }
 
-static void options_and_databases(void) {
+static void other_options(void) {
   open_folder();
   check(":", ALL);
   strcpy(options, "0.4.5");
   check(":", ALL);
-  check(":", "");
-  check(
-      "mkdir build && echo '[{\"directory\": \"'$PWD'\", \"file\": \"near.cc\", \"command\": \"cc -DX -c near.cc\"}]' "
-      "> build/compile_commands.json",
-      ALL);
-  check(":", ALL);
-  check("rm -r build", ALL);
   check(":", "");
   check("for i in $(seq 100); do echo \"int x$i;\" > many$i.h; done", ALL); /* another branch */
   check("echo 'int more(int);' >> common.h", "far.cc near.cc");
   close_folder();
 }
 
+static void databases(void) {
+  open_folder();
+  shell("mkdir build inc && echo 'int forced(int);' > force.h\n"
+        "cat > write.sh <<'E'\n"
+        "for f in $1; do echo \"{\\\"directory\\\": \\\"$PWD\\\", \\\"file\\\": \\\"$f\\\", \\\"command\\\": \\\"cc $2 "
+        "-c $f\\\"}\"; done |"
+        " paste -sd, | sed 's/.*/[&]/' > build/compile_commands.json\nE\n");
+  static const char users[] = "alone.cc far.cc macro.cc near.cc open.cc part.h"; /* whose names need to be judged */
+  check(":", ALL);
+  check("sh write.sh near.cc -DX", users); /* there was none */
+  check(":", "");
+  check("sh write.sh near.cc -DY", "near.cc");
+  check("sh write.sh 'near.cc far.cc' -DY", "far.cc");
+  check("sh write.sh 'near.cc library.cc far.cc' -DY", ""); /* nothing is asked of it */
+  check("sh write.sh 'near.cc far.cc' '-DY -include force.h -Iinc'", "far.cc near.cc");
+  check("echo 'int forced2(int);' >> force.h", "far.cc near.cc");
+  check("echo 'int inc(int);' > inc/common.h", "far.cc near.cc");
+  check("echo 'int inc2(int);' >> inc/common.h", "");      /* the files have another one beside them */
+  check("echo '#include \"part.h\"' > user.cc", "part.h"); /* without a hit itself */
+  check("sh write.sh 'near.cc user.cc far.cc' -DY", "far.cc near.cc part.h");
+  check("echo -DZ > flags && sh write.sh near.cc @$PWD/flags", "far.cc near.cc part.h");
+  check("echo -DZZ > flags", "near.cc");
+  check("echo '{' > build/compile_commands.json", "near.cc");
+  check("sh write.sh alone.cc -DX", "alone.cc near.cc");
+  check("rm -r build", "alone.cc");
+  check(":", "");
+  close_folder();
+}
+
 static const struct unit_test tests[] = {
-    {"content_and_paths", content_and_paths},
-    {"includers", includers},
-    {"macros", macros},
-    {"registrations", registrations},
-    {"definitions", definitions},
-    {"not_kept", not_kept},
-    {"options_and_databases", options_and_databases},
+    {"content_and_paths", content_and_paths}, {"includers", includers},     {"macros", macros},
+    {"registrations", registrations},         {"definitions", definitions}, {"not_kept", not_kept},
+    {"other_options", other_options},         {"databases", databases},
 };
 UNIT_MAIN("cache_cxx", tests)

@@ -77,10 +77,11 @@ def edit(rng, tree, paths):
     if path in ASKING and rng.random() < 0.7:
         path = rng.choice(TELLING)
     file = tree.path / path
-    if kind < 0.02:
-        tree.put("build/compile_commands.json",
-                 json.dumps([{"directory": str(tree.path), "file": rng.choice(paths), "command": f"c++ -D{rng.choice(['WITH', 'M1'])} -Ia -c x.cc"}]))
-    elif kind < 0.15:
+    if kind < 0.09:
+        flags = ["-DWITH", "-DM1=M2", "-Ia", "-Ib", "-include " + rng.choice(TELLING), "-x c++"]
+        commands = [{"directory": str(tree.path), "file": file, "command": f"c++ {' '.join(rng.sample(flags, 2))} -c {file}"} for file in rng.sample(paths, 5)]
+        tree.put("build/compile_commands.json", json.dumps(commands) if rng.random() < 0.9 else "{")
+    elif kind < 0.12:
         (tree.path / "build/compile_commands.json").unlink(missing_ok=True)
     elif kind < 0.20 and file.is_file():
         file.unlink()
