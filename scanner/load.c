@@ -166,6 +166,10 @@ static void load(struct loader *loader, unsigned worker, struct source_file *fil
     return;
   size_t size = (size_t)got;
   uint8_t *bytes = buffer->bytes;
+  if (file->language == LANGUAGE_CXX) {
+    file->hash = loader->scan->cache ? cache_hash(bytes, size) : 0;
+    file->facts = cxx_facts_read(bytes, size);
+  }
   if (has_utf16_mark(bytes, size)) {
     /* Without the zero bytes the ASCII names of the catalog show. */
     size_t plain = 0;
@@ -184,10 +188,8 @@ static void load(struct loader *loader, unsigned worker, struct source_file *fil
     file->language = LANGUAGE_PYTHON;
   file->seen = (uint8_t)prefilter_look(loader->prefilter, worker, bytes, size);
   file->hit = file->seen != 0;
-  if (loader->scan->cache && (file->hit || file->language == LANGUAGE_CXX))
+  if (loader->scan->cache && file->hit)
     file->hash = cache_hash(bytes, size);
-  if (file->language == LANGUAGE_CXX)
-    file->facts = cxx_facts_read(bytes, size);
   if (file->hit)
     keep(file, buffer, size);
 }

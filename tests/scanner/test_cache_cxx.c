@@ -98,6 +98,7 @@ static void content_and_paths(void) {
   check("rm common.h", "far.cc near.cc");
   check("echo 'int common(int);' > common.h", "far.cc near.cc");
   check(": > common.h", "far.cc near.cc");
+  check("printf '\\377\\376x' > common.h", "far.cc near.cc"); /* what looks like UTF-16 is no source, but no empty file */
   check("rm new.h text.cc", "");
   check("sed -i 's/^void f.*//' near.cc", "near.cc");
   close_folder();
