@@ -104,7 +104,7 @@ static void read_environment(void) {
     const char *named = secure_getenv(folders[i]);
     path = named && named[0] ? named : path;
   }
-  folder = on ? strdup(path) : NULL;
+  folder = on ? job_path(path) : NULL;
   if (folder)
     pthread_atfork(NULL, NULL, forked);
   atomic_store(&call_log_state, folder ? CALL_LOG_ON : CALL_LOG_OFF);

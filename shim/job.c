@@ -48,6 +48,16 @@ void job_host(char *text, size_t size) {
       *c = '-';
 }
 
+char *job_path(const char *name) {
+  char *made = NULL, *own = name[0] == '/' ? NULL : getcwd(NULL, 0);
+  if (own && asprintf(&made, "%s/%s", own, name) < 0)
+    made = NULL;
+  else if (!own)
+    made = strdup(name);
+  free(own);
+  return made;
+}
+
 /* The pid is kept beside the time: the child of a fork is another process. */
 unsigned long long job_started(void) {
   enum { TIME_BITS = 42 };

@@ -16,6 +16,10 @@ bool job_is_first_rank(void);
  * tells. SGL_KERNEL_COMPAT_JOB goes first. Without the environment in programs with more rights than their caller. */
 bool job_seed(char *text, size_t size);
 
+/* The absolute path of a folder that the environment names, whatever the program's folder becomes. To be freed; NULL
+ * without memory. */
+char *job_path(const char *name);
+
 /* "host-pid-start". For file names: the host's name has no other characters than letters, digits, '.', '_' and '-'. */
 void job_process_name(char *text, size_t size);
 void job_host(char *text, size_t size);

@@ -107,7 +107,8 @@ void usage_first(struct usage_site *site) {
 /* --- kernels ------------------------------------------------------------------------------------------------------ */
 
 enum { KERNELS = 256 };
-static struct { _Atomic uint64_t key, calls; } kernels[KERNELS];
+static _Atomic uint64_t kernels[KERNELS]; /* keys */
+static _Alignas(64) _Atomic uint64_t kernel_calls[USAGE_SHARDS][KERNELS];
 static _Atomic uint64_t kernels_lost;
 
 /* Sizes are up to 2^24 and a dtype's number up to 5. */
@@ -122,9 +123,9 @@ void usage_kernel(enum serve_kernel kernel, int64_t n, int64_t k, int output_dty
   size_t start = place_of(key);
   for (size_t probe = 0; probe < PROBES; probe++) {
     size_t i = (start + probe) % KERNELS;
-    uint64_t seen = count_of(&kernels[i].key);
-    if (seen == key || (seen == 0 && atomic_compare_exchange_strong(&kernels[i].key, &seen, key)) || seen == key) {
-      atomic_fetch_add_explicit(&kernels[i].calls, 1, memory_order_relaxed);
+    uint64_t seen = count_of(&kernels[i]);
+    if (seen == key || (seen == 0 && atomic_compare_exchange_strong(&kernels[i], &seen, key)) || seen == key) {
+      atomic_fetch_add_explicit(&kernel_calls[usage_shard()][i], 1, memory_order_relaxed);
       return;
     }
   }
@@ -288,16 +289,21 @@ static struct usage_row *add_row(struct rows *rows, unsigned symbol, sgl_compat_
   return row;
 }
 
-/* Takes the counts; false when there are none. */
-static bool take_counts(struct usage_row *row, const _Atomic uint64_t calls[USAGE_STAGES],
-                        const _Atomic uint32_t *first) {
+/* Adds the counts; false when there are none. */
+static bool add_counts(struct usage_row *row, const _Atomic uint64_t calls[USAGE_STAGES]) {
   uint64_t sum = 0;
-  for (int stage = 0; stage < USAGE_STAGES; stage++)
-    sum += row->calls[stage] = count_of(&calls[stage]);
+  for (int stage = 0; stage < USAGE_STAGES; stage++) {
+    uint64_t count = count_of(&calls[stage]);
+    row->calls[stage] += count;
+    sum += count;
+  }
+  return sum > 0;
+}
+
+static void take_first(struct usage_row *row, const _Atomic uint32_t *first) {
   row->first = atomic_load_explicit(first, memory_order_relaxed);
   if (row->first == 0) /* the child of a fork, at a place that its parent has found */
     row->first = now();
-  return sum > 0;
 }
 
 /* which: 2 * symbol + whether it is an operator */
@@ -306,8 +312,12 @@ static bool add_site(struct rows *rows, const struct usage_site *site, unsigned 
   struct usage_row *row = add_row(rows, which / 2, is_operator ? SGL_COMPAT_CALL_OPERATOR : SGL_COMPAT_CALL_CXX);
   if (!row)
     return false;
-  if (!take_counts(row, site->calls, &site->first))
+  bool is_used = false;
+  for (int shard = 0; shard < USAGE_SHARDS; shard++)
+    is_used |= add_counts(row, site->shards[shard].calls);
+  if (!is_used)
     rows->count--;
+  take_first(row, &site->first);
   row->failed = count_of(&site->failed);
   if (!is_operator) /* an operator's caller is torch's dispatcher, always */
     row->caller = atomic_load_explicit(&site->caller, memory_order_acquire);
@@ -319,8 +329,9 @@ static bool add_place(struct rows *rows, const struct place *place) {
   if (!row)
     return false;
   row->samples = count_of(&place->samples);
-  if (!take_counts(row, place->calls, &place->first) && row->samples == 0)
+  if (!add_counts(row, place->calls) && row->samples == 0)
     rows->count--;
+  take_first(row, &place->first);
   row->module = place->module;
   row->file = place->file;
   row->line = place->line;
@@ -366,8 +377,10 @@ struct usage_row *usage_rows(size_t *count) {
 
 bool usage_kernel_row(size_t index, char *text, size_t size, uint64_t *calls) {
   for (size_t i = 0; i < KERNELS; i++) {
-    uint64_t key = count_of(&kernels[i].key);
-    *calls = count_of(&kernels[i].calls);
+    uint64_t key = count_of(&kernels[i]);
+    *calls = 0;
+    for (int shard = 0; shard < USAGE_SHARDS; shard++)
+      *calls += count_of(&kernel_calls[shard][i]);
     if (!key || !*calls || index-- > 0)
       continue;
     enum serve_kernel kernel = (enum serve_kernel)((key >> (2 * SIZE_BITS + DTYPE_BITS)) - 1);
@@ -392,8 +405,10 @@ uint64_t usage_kernels_lost(void) {
 static void each_count(void (*visit)(_Atomic uint64_t *count, void *user), void *user) {
   for (size_t i = 0; i < SITES + 2 * COMPAT_SYMBOLS; i++) {
     struct usage_site *site = i < SITES ? &sites[i] : &others[i - SITES];
-    for (int stage = 0; stage < USAGE_STAGES; stage++)
-      visit(&site->calls[stage], user);
+    if (i < SITES && atomic_load_explicit(&site->key, memory_order_relaxed) == 0)
+      continue; /* memory that was never touched */
+    for (int n = 0; n < USAGE_SHARDS * USAGE_STAGES; n++)
+      visit(&site->shards[n / USAGE_STAGES].calls[n % USAGE_STAGES], user);
     visit(&site->failed, user);
   }
   for (size_t i = 0; i < BUCKETS; i++)
@@ -403,7 +418,8 @@ static void each_count(void (*visit)(_Atomic uint64_t *count, void *user), void 
       visit(&at->samples, user);
     }
   for (size_t i = 0; i < KERNELS; i++)
-    visit(&kernels[i].calls, user);
+    for (int shard = 0; shard < USAGE_SHARDS && count_of(&kernels[i]); shard++)
+      visit(&kernel_calls[shard][i], user);
   visit(&kernels_lost, user);
 }
 
@@ -417,9 +433,16 @@ uint64_t usage_total(void) {
   return sum;
 }
 
+/* What is zero stays, so that pages that nobody has touched are not made. */
 static void clear(_Atomic uint64_t *count, void *user) {
   (void)user;
-  atomic_store_explicit(count, 0, memory_order_relaxed);
+  if (count_of(count))
+    atomic_store_explicit(count, 0, memory_order_relaxed);
+}
+
+static void clear_first(_Atomic uint32_t *first) {
+  if (atomic_load_explicit(first, memory_order_relaxed))
+    atomic_store_explicit(first, 0, memory_order_relaxed);
 }
 
 static atomic_bool begun; /* in this process */
@@ -428,12 +451,12 @@ static atomic_bool begun; /* in this process */
 static void forked(void) {
   each_count(clear, NULL);
   for (size_t i = 0; i < SITES; i++)
-    atomic_store_explicit(&sites[i].first, 0, memory_order_relaxed);
+    clear_first(&sites[i].first);
   for (size_t i = 0; i < 2 * COMPAT_SYMBOLS; i++)
-    atomic_store_explicit(&others[i].first, 0, memory_order_relaxed);
+    clear_first(&others[i].first);
   for (size_t i = 0; i < BUCKETS; i++)
     for (struct place *at = atomic_load_explicit(&buckets[i], memory_order_acquire); at; at = at->next)
-      atomic_store_explicit(&at->first, 0, memory_order_relaxed);
+      clear_first(&at->first);
   atomic_store(&begun, false);
   usage_write_forked();
 }

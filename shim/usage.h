@@ -1,8 +1,8 @@
 /* Who still uses the deleted names: counts for each call site, the callers' places, and the kernels that were run.
  *
- * Counting is a relaxed atomic addition in a table that only grows: no lock, no allocation, no clock. What a first call
- * of a place needs besides (its caller's name, the time) is done once. After a fork the child counts from zero.
- * Writing is usage_write.c's. */
+ * Counting is a relaxed atomic addition in a table that only grows: no lock, no allocation, no clock. Threads that meet
+ * at one place add to different counters, mostly. What a first call of a place needs besides (its caller's name, the
+ * time) is done once. After a fork the child counts from zero. Writing is usage_write.c's. */
 #ifndef SGL_COMPAT_USAGE_H
 #define SGL_COMPAT_USAGE_H
 
@@ -14,14 +14,24 @@
 
 enum { USAGE_STAGES = 4, USAGE_SAMPLES = 16 }; /* stages: sgl_compat_stage */
 
-/* A call site, told apart by the return address, the symbol and the face; a cache line of its own. */
+/* Which of the counters is this thread's: stacks lie apart, and no thread-local storage is needed. */
+enum { USAGE_SHARD_BITS = 3, USAGE_SHARDS = 1 << USAGE_SHARD_BITS };
+static inline unsigned usage_shard(void) {
+  uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 18;               /* a quarter of a mebibyte */
+  return (unsigned)((stack * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - USAGE_SHARD_BITS)); /* Fibonacci hashing */
+}
+
+/* A call site, told apart by the return address, the symbol and the face. The first cache line is only read, once there
+ * is a site; the counters have lines of their own. */
 struct usage_site {
   _Alignas(64) _Atomic uintptr_t key;
-  _Atomic uint64_t calls[USAGE_STAGES];
   _Atomic(const struct usage_caller *) caller; /* NULL: not known yet, or one that stands for others */
   _Atomic uint64_t failed;                     /* calls that ended in an error */
   _Atomic uint32_t first;                      /* second of the first call since the process began or was forked */
   atomic_bool warned;                          /* warn.c: this site has warned */
+  struct {
+    _Alignas(64) _Atomic uint64_t calls[USAGE_STAGES];
+  } shards[USAGE_SHARDS];
 };
 
 /* Where a site lies. Strings are the site's own and stay, also when the file has been unloaded. */
@@ -38,12 +48,13 @@ struct usage_site *usage_site(sgl_compat_call call, enum serve_kernel kernel, co
 /* The caller at the address with which the site was asked for. Looked up once. NULL without memory. */
 const struct usage_caller *usage_caller(struct usage_site *site, const void *address);
 
-/* What usage_count does at the first call of a site. */
+/* What usage_count does at the first call of a site, in each of its counters. */
 void usage_first(struct usage_site *site);
 
-/* One call more; returns how many there were in this stage before. */
+/* One call more; returns how many this counter had in this stage before. */
 static inline uint64_t usage_count(struct usage_site *site, sgl_compat_stage stage) {
-  uint64_t before = atomic_fetch_add_explicit(&site->calls[stage], 1, memory_order_relaxed);
+  _Atomic uint64_t *calls = &site->shards[usage_shard()].calls[stage];
+  uint64_t before = atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
   if (before == 0)
     usage_first(site);
   return before;

@@ -342,7 +342,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below and the
 static uint64_t written_total;
 static const struct who *written_whose;
 static bool written, told;
-unsigned usage_interval_ms = 30000;
+unsigned usage_first_ms = 125, usage_interval_ms = 30000;
 
 static uint64_t shadow_total(void) {
   uint64_t total = 0;
@@ -384,7 +384,7 @@ static void write_if_changed(void) {
 
 /* Soon at first: a pool of workers is ended by a signal when its work is done. */
 static void *write_now_and_then(void *unused) {
-  for (unsigned ms = 125;; ms *= 2) {
+  for (unsigned ms = usage_first_ms;; ms *= 2) {
     ms = ms < usage_interval_ms ? ms : usage_interval_ms;
     struct timespec interval = {ms / 1000, (long)(ms % 1000) * 1000000};
     nanosleep(&interval, NULL);
@@ -406,7 +406,7 @@ static void start_thread(void) {
 
 void usage_write_begin(void) {
   const char *value = secure_getenv("SGL_KERNEL_COMPAT_STATS");
-  char *path = value && value[0] ? strdup(value) : NULL;
+  char *path = value && value[0] ? job_path(value) : NULL;
   if (!path)
     return;
   usage_write_look();

@@ -109,6 +109,16 @@ if __name__ == "__main__":
 """
 
 
+def test_a_pool_that_is_ended_at_once():
+    """By a signal, as leaving its `with` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = f"import sys; sys.path[:0] = {sys.argv[2:]}; import multiprocessing, torch, sgl_kernel\nwith multiprocessing.get_context('fork').Pool(1) as pool: pool.map(hasattr_of, [sgl_kernel.__name__])"
+        code = code.replace("\nwith", "\ndef hasattr_of(name): return hasattr(sys.modules[name], 'dsv3_router_gemm')\nwith")
+        done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, SGL_KERNEL_COMPAT_STATS=folder), capture_output=True, text=True)
+        uses = [use for file in glob.glob(f"{folder}/*.jsonl") for use in map(json.loads, open(file)) if "symbol" in use]
+        assert [use["calls"] for use in uses] == [{"warn": 1}], (done, uses)
+
+
 def test_workers_that_are_the_first_to_use_a_name():
     """In the parent nothing was used, or this package was not even there."""
     with tempfile.TemporaryDirectory() as folder:

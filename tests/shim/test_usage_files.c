@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-extern unsigned usage_interval_ms;
+extern unsigned usage_first_ms, usage_interval_ms;
 
 /* --- the process -------------------------------------------------------------------------------------------------- */
 
@@ -53,6 +53,7 @@ static void let_thread_sleep(void) {
 }
 
 static void parent_and_child(void) {
+  usage_first_ms = usage_interval_ms; /* a fork while the thread works leaves what that has allocated */
   count_once(SERVE_DSV3_ROUTER_GEMM);
   void *place = sgl_compat_usage_python("bmm_fp8", SGL_COMPAT_CALL_PYTHON, "warn", "m", "f", 1);
   let_thread_sleep();
@@ -207,7 +208,22 @@ static void nowhere(void) {
   count_once(SERVE_BMM_FP8);
   EXPECT(sgl_compat_usage_write(NULL, message, sizeof message) == SGL_COMPAT_ERROR_INVALID_ARGUMENT);
 }
+/* The folder is that of the first use, wherever the program goes. */
+static void goes_away(void) {
+  count_once(SERVE_BMM_FP8);
+  EXPECT(chdir("/") == 0);
+}
+static void relative(void) {
+  char path[400];
+  make_folder();
+  EXPECT(chdir(folder) == 0);
+  setenv("SGL_KERNEL_COMPAT_STATS", ".", 1);
+  exits(goes_away);
+  EXPECT(files(".jsonl", path, sizeof path) == 1);
+  remove_folder();
+}
 static void folders(void) {
+  world_child(relative);
   world_child(makes_the_folder);
   world_child(nowhere);
 }

@@ -46,6 +46,7 @@ def _tell(symbol, kind, is_counted):
 
 
 _worker_end = None  # of this process
+_told: set = set()  # places that a worker has written at once: who ends a pool may end it by a signal
 
 
 def _write_in_workers():
@@ -80,7 +81,14 @@ def _count(symbol, kind, stage, frame):
     if functions is None:
         return None
     module, file, line = (frame.f_globals.get("__name__"), frame.f_code.co_filename, frame.f_lineno or 0) if frame else ("", "", 0)
-    return functions[0](symbol.encode(), kind, stage and stage.encode(), _bytes(module), _bytes(file), line)
+    place = functions[0](symbol.encode(), kind, stage and stage.encode(), _bytes(module), _bytes(file), line)
+    if _worker_end is not None and is_on() and place not in _told:
+        _told.add(place)
+        try:
+            write()
+        except OSError:  # which is told at the end
+            pass
+    return place
 
 
 def access(symbol, stage, frame):
