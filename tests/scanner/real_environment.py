@@ -155,10 +155,10 @@ def qualified(text):
     return name.lstrip("*&")
 
 
-def torch_names(names):
+def torch_names(names, owner="(?:at|c10|torch)::"):
     names = sorted(names)
     plain = output("c++filt", input="\n".join(names).encode()).split("\n")
-    return {name for name, text in zip(names, plain) if name.startswith("_Z") and text != name and re.match(r"(?:at|c10|torch)::", qualified(text))}
+    return {name for name, text in zip(names, plain) if name.startswith("_Z") and text != name and re.match(owner, qualified(text))}
 
 
 # --- libraries --------------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def check_rows(site, files, archives, torch):
 STANDARD = ("_ZSt", "_ZNSt", "_ZNKSt", "_ZGT", "_Zn", "_Zd", "_ZTISt", "_ZTVSt", "_ZTVN10__cxxabiv")
 
 
-def check_verdicts(site, log, files, libraries, torch):
+def check_verdicts(site, log, files, libraries):
     """What is said of libraries that are missing, of torch's symbols and of symbols that nobody has."""
     said = collections.defaultdict(set)
     for finding in log["findings"]:
@@ -309,6 +309,7 @@ def check_verdicts(site, log, files, libraries, torch):
     compare("missing-library", said.pop("missing-library", ()), {(label, name) for label, one in files.items() for name in one.needed if libraries.find(label, one, name)[0] == "missing"})
     everywhere = set().union(*(one.defined for one in files.values()), *(one.defined for one in libraries.read.values()))
     strong = {label: {name for name, version, weak in one.undefined if not weak and not version} for label, one in files.items()}
+    torch = torch_names(set().union(*strong.values()), r"(?:at|c10|torch|caffe2|c10d)::|THP\w+$")
     c_abi = re.compile(r"aoti_torch_|torch_library_|torch_call_dispatcher|torch_exception_")
     compare("torch-abi", said.pop("torch-abi", ()), {(label, n) for label, names in strong.items() for n in names - everywhere if n in torch or c_abi.match(n)})
     nobody = set()
@@ -352,7 +353,7 @@ def check(site):
     strings = check_strings(log, files)
     code = check_cuda(site, log)
     rows = check_rows(site, files, archives, torch)
-    verdicts = check_verdicts(site, log, files, libraries, torch)
+    verdicts = check_verdicts(site, log, files, libraries)
     for line in FAULTS[before:before + 100]:
         print(f"FAIL {line}")
     print(f"{log['against']['from']} {log['against']['kernel']}, torch {log['against']['torch']}: {count} files, {size / 1e9:.1f} GB, {len(files)} ELF files and {sum(members.values())} members of "
