@@ -453,6 +453,8 @@ void audit_free(struct audit_run *run) {
     free(run->inputs[i].places);
   free(run->lists);
   free(run->exports);
+  free(run->definers);
+  free(run->registrars);
   free(run->installed);
   free(run->text);
   free(run->host_cache);

@@ -327,6 +327,9 @@ struct audit_run {
   uint64_t *exports; /* hashes of all exported names: open addressing, 0 is free */
   bool *installed;   /* of each: not only files in archives of a folder export it */
   size_t exports_mask;
+  /* Objects that define functions of the catalog, and that may register operators: few. */
+  size_t *definers, *registrars;
+  size_t definers_count, registrars_count;
   uint8_t *host_cache; /* /etc/ld.so.cache; NULL: not needed */
   size_t host_cache_size;
 };

@@ -62,8 +62,9 @@ static size_t definer(const struct audit_run *run, size_t object, const char *na
   *reached = false;
   if (!audit_exported(run, object, hash))
     return SIZE_MAX;
-  for (size_t i = 0; i < run->objects_count; i++) {
-    if (i == object || !counts(run, object, i) || !audit_exports(&run->objects[i], hash))
+  for (size_t k = 0; k < run->definers_count; k++) {
+    size_t i = run->definers[k];
+    if (i == object || !audit_exports(&run->objects[i], hash) || !counts(run, object, i))
       continue;
     bool loaded = audit_reaches(run, object, i);
     int rank = 1 + 2 * loaded + !is_shim(&run->objects[i]);
@@ -102,10 +103,12 @@ static bool infers_schema(const struct audit_run *run, const struct audit_object
 
 /* Who registers the operator; it may be the object itself. */
 static size_t registrar(const struct audit_run *run, size_t object, const char *name) {
-  for (size_t i = 0; i < run->objects_count; i++)
+  for (size_t k = 0; k < run->registrars_count; k++) {
+    size_t i = run->registrars[k];
     if (counts(run, object, i) &&
         (audit_has_schema(&run->objects[i], name) || infers_schema(run, &run->objects[i], name)))
       return i;
+  }
   return SIZE_MAX;
 }
 
@@ -463,6 +466,14 @@ static int in_order(const void *a, const void *b) {
 
 void audit_judge(struct audit_run *run, const char *kernel) {
   audit_choose_kernel(run, kernel);
+  run->definers = scan_alloc(NULL, run->objects_count * sizeof *run->definers);
+  run->registrars = scan_alloc(NULL, run->objects_count * sizeof *run->registrars);
+  for (size_t i = 0; i < run->objects_count; i++) {
+    if (run->objects[i].provides_count)
+      run->definers[run->definers_count++] = i;
+    if (run->objects[i].schemas_count || run->objects[i].inferred_count)
+      run->registrars[run->registrars_count++] = i;
+  }
   struct torch *torch = scan_alloc(NULL, 2 * run->inputs_count * sizeof *torch);
   for (size_t i = 0; i < 2 * run->inputs_count; i++) {
     torch[i] = (struct torch){0};
