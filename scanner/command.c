@@ -1,5 +1,6 @@
 /* What the commands of sgl-migrate share. */
 #include "scanner/command.h"
+#include "scanner/changed.h"
 #include "scanner/report.h"
 #include "scanner/settings.h"
 
@@ -298,5 +299,6 @@ void command_close(struct session *session) {
   command_close_settings(session->settings, session->count);
   pins_free(&session->tree);
   pins_free(&session->given);
+  changed_catalog_free(session->extended); /* its texts are those of the catalog */
   catalog_free(session->loaded);
 }

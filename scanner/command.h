@@ -59,8 +59,9 @@ void command_paths(struct choice *choice, int argc, char **argv);
 
 struct session {
   const struct catalog *catalog;
-  struct catalog *loaded; /* NULL for the built-in one */
-  struct scan *scans;     /* one a path */
+  struct catalog *loaded;   /* NULL for the built-in one */
+  struct catalog *extended; /* of --changed; owned, NULL: none */
+  struct scan *scans;       /* one a path */
   size_t count;
   struct options options;
   struct pins tree, given;           /* the pins of the trees; those of the file or folder of --kernel */

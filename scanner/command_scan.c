@@ -137,9 +137,8 @@ int command_scan(int argc, char **argv) {
   const char *baseline_path = wishes.baseline ? wishes.baseline : session.baseline;
   if (baseline_path)
     command_read_baseline(baseline_path, &baseline);
-  struct catalog *extended = wishes.changed ? changed_catalog(session.catalog) : NULL;
-  if (extended)
-    session.catalog = extended;
+  if (wishes.changed)
+    session.catalog = session.extended = changed_catalog(session.catalog);
   session.options.changed = wishes.changed;
   /* A catalog of the user's may change from scan to scan, a part does not know the whole. */
   session.cache = !wishes.no_cache && !wishes.shards && session.catalog == &catalog_builtin;
@@ -164,6 +163,5 @@ int command_scan(int argc, char **argv) {
   report_free(&report);
   baseline_free(&baseline);
   command_close(&session);
-  changed_catalog_free(extended);
   return status;
 }
