@@ -147,10 +147,11 @@ struct stage {
   bool is_set;
   const struct setting *by; /* NULL: the catalog */
   enum policy_kind kind;
+  const struct setting *extension; /* that holds today; NULL */
 };
 
 static void decide(struct stage *stage, sgl_compat_stage value, enum policy_kind kind, const struct setting *by) {
-  *stage = (struct stage){value, true, by, kind};
+  *stage = (struct stage){value, true, by, kind, NULL};
 }
 
 /* The catalog, the pin in its place, the name's own stage, the ramp, the denial, the extension. A ramp does
@@ -159,7 +160,7 @@ static struct stage stage_of(unsigned symbol) {
   const struct setting *settings = state.setting[symbol], *own = &settings[POLICY_STAGE],
                        *ramp = &settings[POLICY_RAMP], *deny = &settings[POLICY_DENY],
                        *extend = &settings[POLICY_EXTEND];
-  struct stage stage = {catalog_stage(symbol), false, NULL, POLICY_STAGE};
+  struct stage stage = {catalog_stage(symbol), false, NULL, POLICY_STAGE, NULL};
   if (own->order)
     decide(&stage, own->stage, POLICY_STAGE, own);
   else if (state.pin.order && had(state.pin_release, symbol))
@@ -176,6 +177,7 @@ static struct stage stage_of(unsigned symbol) {
              extend);
     else if (stage.stage > SGL_COMPAT_STAGE_SILENT)
       decide(&stage, (sgl_compat_stage)(stage.stage - 1), POLICY_EXTEND, extend);
+    stage.extension = extend->until < state.today ? NULL : extend;
   }
   return stage;
 }
@@ -288,6 +290,12 @@ static struct day day(int date) {
   return day;
 }
 
+static void say_extension(const struct setting *by, char *text, size_t size) {
+  snprintf(text, size,
+           by->until < state.today ? "%s: the extension until %s has expired: %s" : "%s: extended until %s: %s",
+           by->from, day(by->until).text, by->reason);
+}
+
 static void say_from(const struct stage *stage, char *text, size_t size) {
   const struct setting *by = stage->by;
   switch (by ? stage->kind : KINDS) {
@@ -304,9 +312,7 @@ static void say_from(const struct stage *stage, char *text, size_t size) {
     snprintf(text, size, "%s: ramp %g%%, %s is in it", by->from, by->share / 100.0, state.job);
     break;
   case POLICY_EXTEND:
-    snprintf(text, size,
-             by->until < state.today ? "%s: the extension until %s has expired: %s" : "%s: extended until %s: %s",
-             by->from, day(by->until).text, by->reason);
+    say_extension(by, text, size);
     break;
   default:
     snprintf(text, size, "the catalog");
@@ -349,6 +355,8 @@ struct policy_facts policy_facts(unsigned symbol) {
     snprintf(facts.shadow_from, sizeof facts.shadow_from, "%s", shadow->order ? shadow->from : "");
   }
   say_from(&stage, facts.from, sizeof facts.from);
+  if (stage.extension)
+    say_extension(stage.extension, facts.extension, sizeof facts.extension);
   say_ramp(symbol, facts.ramp, sizeof facts.ramp);
   snprintf(facts.serve_from, sizeof facts.serve_from, "%s", serve->order ? serve->from : "the catalog");
   pthread_mutex_unlock(&lock);

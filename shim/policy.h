@@ -51,6 +51,7 @@ struct policy_facts {
   bool is_set;
   enum policy_kind kind; /* of the directive that decides the stage; POLICY_STAGE for the catalog too */
   bool expired;          /* an extension decides, whose day is over */
+  char extension[700];   /* the one that holds today, also of a silent name; "" without one */
   char from[700];        /* "/etc/sgl-kernel-compat/policy:3: deny" */
   char ramp[700];        /* a ramp's outcome; "" without one */
   sgl_compat_serve serve;

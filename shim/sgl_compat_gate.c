@@ -17,8 +17,10 @@ const char tool_gate_help[] =
     "\n"
     "Says of each name for which the policy file sets a stage or a ramp whether it may go to the stage after the one\n"
     "that holds today for jobs that are in no ramp. To warn it may go when processes have written statistics; from\n"
-    "warn on when none of them uses the name (a use that meets an error already does not count), no live use of it is\n"
-    "in the sources, no extension holds, and each comparison of its shadow matched. What statistics or sources cannot\n"
+    "warn on when none of them uses the name (from error on only a use that works counts), no live use of it is in "
+    "the\n"
+    "sources, no extension holds, and each comparison of its shadow matched. What statistics, sources or shadow "
+    "cannot\n"
     "tell, since they are damaged or left something out, is not known, and then so is the answer.\n"
     "\n"
     "options:\n"
@@ -89,7 +91,15 @@ static const char *plural(long long count) {
   return count == 1 ? "" : "es";
 }
 
-static void look_at_uses(struct findings *findings, const char *id, const struct gate *gate) {
+/* What fails today fails after the step too. A use that a stage made fail which the name no longer has, or only in a
+ * ramp, is one: the step would break it. */
+static bool fails_anyhow(unsigned symbol, sgl_compat_stage stage, const json_t *used) {
+  bool nobody_answers = strcmp(compat_symbols[symbol].stage, policy_stage_name(SGL_COMPAT_STAGE_TOMBSTONE)) == 0;
+  return tool_report_only_fails(used) && (stage >= SGL_COMPAT_STAGE_ERROR || nobody_answers);
+}
+
+static void look_at_uses(struct findings *findings, unsigned symbol, sgl_compat_stage stage, const struct gate *gate) {
+  const char *id = compat_symbols[symbol].id;
   const json_t *used = json_object_get(json_object_get(gate->stats, "symbols"), id), *caller;
   const json_t *hidden = json_object_get(json_object_get(gate->stats, "not_counted"), id);
   size_t i;
@@ -99,7 +109,7 @@ static void look_at_uses(struct findings *findings, const char *id, const struct
     add(&findings->unknown,
         "in %lld process%s an installed sgl_kernel serves it itself, and uses by %s are not counted",
         count_of(hidden, "processes"), plural(count_of(hidden, "processes")), tool_report_faces(hidden).text);
-  if (!used || tool_report_only_fails(used))
+  if (!used || fails_anyhow(symbol, stage, used))
     return;
   long long processes = count_of(used, "processes"), calls = count_of(used, "calls");
   add(&findings->against, "it is in use: %lld time%s, in %lld process%s, last on %s", calls, calls == 1 ? "" : "s",
@@ -121,6 +131,9 @@ static void look_at_shadow(struct findings *findings, const char *id, bool on, c
   else if (on && !count_of(shadow, "matches"))
     add(&findings->against, "the policy has its shadow on, but %s",
         shadow ? tool_report_shadow(shadow).text : "no process had it on");
+  if (count_of(shadow, "errors"))
+    add(&findings->unknown, "%lld of its shadow's comparisons ended in an error, so nobody knows what they would show",
+        count_of(shadow, "errors"));
 }
 
 static void look_at_sources(struct findings *findings, unsigned symbol, const struct gate *gate) {
@@ -147,19 +160,18 @@ static void look_at_sources(struct findings *findings, unsigned symbol, const st
 static int judge(const struct gate *gate, unsigned symbol, const struct policy_facts *facts) {
   const char *id = compat_symbols[symbol].id;
   struct findings findings = {0};
-  bool extended = facts->kind == POLICY_EXTEND && !facts->expired;
   tool_print(id, TOOL_PLAIN, 0);
   if (facts->stage == SGL_COMPAT_STAGE_TOMBSTONE) {
     printf(": tombstone: no stage follows\n");
     return STATUS_OK;
   }
   sgl_compat_stage next = (sgl_compat_stage)(facts->stage + 1);
-  if (extended)
-    add(&findings.against, "%s", facts->from);
+  if (facts->extension[0])
+    add(&findings.against, "%s", facts->extension);
   if (count_of(gate->stats, "processes") == 0)
     add(&findings.unknown, "no process has written statistics, so nothing is known of its uses");
   if (next != SGL_COMPAT_STAGE_WARN) {
-    look_at_uses(&findings, id, gate);
+    look_at_uses(&findings, symbol, facts->stage, gate);
     look_at_shadow(&findings, id, facts->shadow.first || facts->shadow.every, gate->stats);
     look_at_sources(&findings, symbol, gate);
   }
@@ -167,7 +179,7 @@ static int judge(const struct gate *gate, unsigned symbol, const struct policy_f
   printf(": %s to %s: ", policy_stage_name(facts->stage), policy_stage_name(next));
   tool_print(no ? "no" : unknown ? "not known" : "yes", no ? TOOL_RED : unknown ? TOOL_YELLOW : TOOL_GREEN, 0);
   putchar('\n');
-  if (facts->kind != POLICY_STAGE && !extended) /* not what its line says */
+  if (facts->kind != POLICY_STAGE && strcmp(facts->from, facts->extension) != 0) /* not what its line says */
     printf("    (%s)\n", facts->from);
   print_reasons(&findings.against);
   print_reasons(&findings.unknown);
@@ -197,9 +209,13 @@ static void print_basis(const struct gate *gate) {
     puts("not looked at, since there is no --sarif");
   else if (!gate->scan_good)
     puts(": could not be read");
-  else
-    printf(": %lld file%s, against kernel %s\n", (long long)gate->scan.files, gate->scan.files == 1 ? "" : "s",
+  else {
+    printf(": %lld file%s, against kernel %s", (long long)gate->scan.files, gate->scan.files == 1 ? "" : "s",
            gate->scan.release < compat_releases_count ? compat_releases[gate->scan.release] : "?");
+    if (gate->scan.not_entered)
+      printf("; left out on purpose, or ignored by git: %lld", (long long)gate->scan.not_entered);
+    putchar('\n');
+  }
 }
 
 /* No is certain, and goes before what is not known. */

@@ -104,6 +104,19 @@ static void look_at_invocations(struct tool_scan *scan, const json_t *run) {
   }
 }
 
+/* What a scan leaves out on purpose, as virtual environments and links to elsewhere. */
+static json_int_t count_not_entered(const json_t *run) {
+  const json_t *invocation, *note;
+  json_int_t count = 0;
+  size_t i, k;
+  json_array_foreach(json_object_get(run, "invocations"), i, invocation) {
+    json_array_foreach(json_object_get(invocation, "toolExecutionNotifications"), k, note) {
+      count += strcmp(string(json_object_get(note, "descriptor"), "id"), "not-entered") == 0;
+    }
+  }
+  return count;
+}
+
 /* The release of which nothing is newer that the scan was against; no number: the catalog does not know it. */
 static unsigned number_of_release(const char *release) {
   unsigned i = 0;
@@ -120,6 +133,8 @@ static void look_at_run(struct tool_scan *scan, const json_t *run) {
   look_at_invocations(scan, run);
   if (*shard)
     leave_out(scan, "the scan of the sources is shard %.40s; sgl-migrate merge joins them", shard);
+  json_int_t ignored = json_integer_value(json_object_get(properties, "ignoredByGit"));
+  scan->not_entered += count_not_entered(run) + (ignored > 0 && ignored <= INT32_MAX ? ignored : 0);
   if (files > 0 && files <= INT32_MAX)
     scan->files += files;
   else

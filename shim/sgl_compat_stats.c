@@ -311,23 +311,64 @@ static void list_file(struct reader *reader, const char *path, bool in_folder) {
   }
 }
 
-static int is_statistics(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return entry->d_name[0] != '.' && length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
+static bool ends_with(const char *name, const char *end) {
+  size_t length = strlen(name), end_length = strlen(end);
+  return length > end_length && strcmp(name + length - end_length, end) == 0;
+}
+
+static bool is_folder(const char *path, const struct dirent *entry) {
+  struct stat s;
+  char *name = format("%s/%s", path, entry->d_name);
+  bool is = entry->d_type == DT_DIR || (entry->d_type != DT_REG && stat(name, &s) == 0 && S_ISDIR(s.st_mode));
+  free(name);
+  return is;
+}
+
+static int is_no_dot(const struct dirent *entry) {
+  return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+/* A process that was killed while it wrote for the first time: it has used names, and nothing tells which. */
+static void look_at_left_over(struct reader *reader, const char *path, const char *name) {
+  struct stat s;
+  char *whole = format("%s/%.*s", path, (int)(strlen(name) - strlen(".new") - 1), name + 1);
+  if (stat(whole, &s) != 0) {
+    tool_error("%s/%s: a process has ended while it wrote its first statistics, which are lost; remove the file when "
+               "they are counted again",
+               path, name);
+    reader->good = false;
+  }
+  free(whole);
+}
+
+static void list_folder(struct reader *reader, const char *path);
+
+/* Folders in it too: of a job, of a day. What a log or a shadow has put there is not statistics. */
+static void list_entry(struct reader *reader, const char *path, const struct dirent *entry) {
+  const char *name = entry->d_name;
+  char *whole = format("%s/%s", path, name);
+  if (name[0] == '.' && ends_with(name, ".jsonl.new"))
+    look_at_left_over(reader, path, name);
+  else if (name[0] != '.' && ends_with(name, ".jsonl"))
+    list_file(reader, whole, true);
+  else if (name[0] != '.' && is_folder(path, entry))
+    list_folder(reader, whole);
+  free(whole);
 }
 
 static void list_folder(struct reader *reader, const char *path) {
   struct dirent **list;
-  int count = scandir(path, &list, is_statistics, alphasort);
+  struct stat s;
+  if (stat(path, &s) == 0 && is_known(reader, &s)) /* also by a link, to a folder around it */
+    return;
+  int count = scandir(path, &list, is_no_dot, alphasort);
   if (count < 0) {
     tool_error("%s: %s", path, strerror(errno));
     reader->good = false;
     return;
   }
   for (int i = 0; i < count; i++) {
-    char *file = format("%s/%s", path, list[i]->d_name);
-    list_file(reader, file, true);
-    free(file);
+    list_entry(reader, path, list[i]);
     free(list[i]);
   }
   free(list);

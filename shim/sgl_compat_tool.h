@@ -30,7 +30,7 @@ char *tool_read(const char *path, size_t *size);
 
 /* --- sgl_compat_stats.c --- */
 
-/* The statistics in the files, and in the .jsonl files of the folders among them:
+/* The statistics in the files, and in the .jsonl files below the folders among them:
  *
  *   schema "sgl-kernel-compat-report/1", processes, from, until (seconds), jobs, hosts {NAME: true}
  *   complete                                                                false: something could not be read
@@ -64,10 +64,10 @@ bool tool_stats_header(const json_t *header, char *why, size_t size);
 
 /* What has been found in one or several logs. */
 struct tool_scan {
-  json_t *runs; /* NULL: none */
-  json_int_t files;
-  unsigned release;   /* index into compat_releases: the oldest that a run was against */
-  char left_out[800]; /* why uses may be missing; "": none are */
+  json_t *runs;                  /* NULL: none */
+  json_int_t files, not_entered; /* the latter on purpose */
+  unsigned release;              /* index into compat_releases: the oldest that a run was against */
+  char left_out[800];            /* why uses may be missing; "": none are */
 };
 /* One log more. False after an error was said. json_decref the runs. */
 bool tool_scan_read(const char *path, struct tool_scan *scan);

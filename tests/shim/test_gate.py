@@ -73,6 +73,9 @@ def test_the_basis():
     """What the answers rest on comes first."""
     equal(gate(f"{ROUTER} = warn\n", basis=True), BASIS + f"{ROUTER}: warn to error: yes\n")
     assert "sources: found.sarif: 12 files, against kernel 0.4.8\n" in gate(f"{ROUTER} = warn\n", sarif=scan(), basis=True)
+    note = {"level": "note", "descriptor": {"id": "not-entered"}}
+    out = gate(f"{ROUTER} = warn\n", sarif=scan(notes=[note, note], properties={"ignoredByGit": 3}), basis=True)
+    assert "sources: found.sarif: 12 files, against kernel 0.4.8; left out on purpose, or ignored by git: 5\n" in out, out
 
 
 def test_uses():
@@ -86,6 +89,12 @@ def test_uses():
     # Who meets an error already will meet one still.
     equal(gate(f"{ROUTER} = error\n", use(calls=[("error", 2)], failed=2)), f"{ROUTER}: error to tombstone: yes\n")
     equal(gate(f"{ROUTER} = tombstone\n", use()), f"{ROUTER}: tombstone: no stage follows\n")
+    # Whom a ramp's error met, or one that was taken back, the next stage would break.
+    for policy in (f"{ROUTER} = warn\n", f"{ROUTER} = warn\nramp {ROUTER} 25% to error\n"):
+        out = gate(policy, use(calls=[("error", 2)], failed=2), status=1)
+        assert out.startswith(f"{ROUTER}: warn to error: no\n    it is in use: 2 times, in 1 process"), out
+    # What nobody answers for fails whatever its stage is.
+    equal(gate("segment_packbits = warn\n", use("segment_packbits", calls=[("tombstone", 2)])), "segment_packbits: warn to error: yes\n")
 
 
 def test_sources():
@@ -170,6 +179,35 @@ def test_several_folders_and_scans():
         assert "one --policy is needed" in run("--policy", "policy", "--policy", "policy", "--stats", "used", status=2, cwd=folder)
 
 
+def test_folders_in_folders():
+    """Statistics of each job in a folder of its own; links go in no circle; other folders are not in the way."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "policy").write_text(f"{ROUTER} = warn\n")
+        (folder / "stats" / "jobs" / "12").mkdir(parents=True)
+        (folder / "stats" / "shadow").mkdir()
+        (folder / "stats" / "shadow" / "dsv3_router_gemm.shadow").write_text("x")
+        (folder / "stats" / "jobs" / "around").symlink_to(folder / "stats")
+        (folder / "stats" / "a.jsonl").write_text(json.dumps(header(lines=0)) + "\n")
+        assert f"{ROUTER}: warn to error: yes\n" in run("--policy", "policy", "--stats", "stats", cwd=folder)
+        (folder / "stats" / "jobs" / "12" / "b.jsonl").write_text(json.dumps(header(lines=1, pid=8)) + "\n" + json.dumps(use()) + "\n")
+        out = run("--policy", "policy", "--stats", "stats", status=1, cwd=folder)
+        assert "statistics: 2 processes of 1 job" in out and "it is in use: 3 times, in 1 process" in out, out
+
+
+def test_a_process_that_was_killed_while_it_wrote():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "policy").write_text(f"{ROUTER} = warn\n")
+        (folder / "node1-7-1.jsonl").write_text(json.dumps(header(lines=0)) + "\n")
+        for name in (".node1-7-1.jsonl.new", ".node1-7-1.prom.new"):  # that one has written before
+            (folder / name).write_text("")
+        assert f"{ROUTER}: warn to error: yes\n" in run("--policy", "policy", "--stats", ".", cwd=folder)
+        (folder / ".node1-8-1.jsonl.new").write_text("")
+        out = run("--policy", "policy", "--stats", ".", status=3, cwd=folder)
+        assert "./.node1-8-1.jsonl.new: a process has ended while it wrote its first statistics" in out and f"{ROUTER}: warn to error: not known\n" in out, out
+
+
 def test_damaged_statistics():
     """Uses may be in what cannot be read: then nobody knows, and the words and the status say so alike."""
     unknown = f"{ROUTER}: warn to error: not known\n    uses of it may be in the statistics that could not be read\n"
@@ -220,7 +258,9 @@ def test_extensions():
     tomorrow = datetime.datetime.now(datetime.timezone.utc).date() + datetime.timedelta(days=1)
     line = f"extend {ROUTER} until {tomorrow} reason model 7 moves in March\n"
     equal(gate(f"{ROUTER} = error\n{line}", status=1), f"{ROUTER}: warn to error: no\n    policy:2: extended until {tomorrow}: model 7 moves in March\n")
-    equal(gate(f"{ROUTER} = silent\n{line}"), f"{ROUTER}: silent to warn: yes\n")  # it softens nothing
+    for silent in (f"{ROUTER} = silent\n", "default = 0.4.4\n", f"{ROUTER} = silent\nramp {ROUTER} 25% to error\n"):  # where it softens nothing, too
+        out = gate(silent + line, status=1)
+        assert f"{ROUTER}: silent to warn: no\n" in out and f"    policy:{silent.count(chr(10)) + 1}: extended until {tomorrow}: model 7" in out, out
 
 
 def test_shadow():
@@ -231,6 +271,8 @@ def test_shadow():
     equal(gate(policy, status=1), f"{ROUTER}: warn to error: no\n    the policy has its shadow on, but no process had it on\n")
     out = gate(f"{ROUTER} = warn\n", shadow(calls=9, matches=7, mismatches=2), status=1)
     assert "2 of its shadow's comparisons did not match" in out, out
+    equal(gate(policy, shadow(calls=9, matches=1, errors=8), status=3), f"{ROUTER}: warn to error: not known\n"
+          "    8 of its shadow's comparisons ended in an error, so nobody knows what they would show\n")
 
 
 def test_shadow_of_all_names():
