@@ -286,7 +286,8 @@ bool pins_open(struct pins *pins, const char *path, char *message, size_t messag
   } else {
     enum pins_kind kind = pins_kind(path);
     if (!read_pins(pins, kind == PINS_NONE ? PINS_REQUIREMENTS : kind, path, path, 0)) {
-      snprintf(message, message_size, "--kernel '%s': cannot be read: %s", path, strerror(errno));
+      snprintf(message, message_size, "--kernel '%s': cannot be read: %s", path,
+               errno == EINVAL ? "no regular file, or a very large one" : strerror(errno));
       return false;
     }
     sort(pins);

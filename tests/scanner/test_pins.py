@@ -211,7 +211,8 @@ def test_kernel_of_a_file():
                "empty.txt": "torch\n", "tree/a.py": OLD, "tree/requirements.txt": "sgl-kernel==0.3.21\n"}) as tree:
         contains(tree.run("scan", "--kernel", "req.list", "tree").err, "kernel 0.4.5 (more.txt:1: sglang-kernel==0.4.5), rewriting to jit (default)")
         contains(tree.run("scan", "--kernel", "uv.lock", "--to", "jit", "tree").err, "kernel 0.3.21 (uv.lock:3: sglang==0.5.9, which pins it), rewriting to jit\n")
-        for path, says in (("empty.txt", "--kernel 'empty.txt': it pins no release of a wheel that has sgl_kernel; give the release number"),
+        for path, says in (("/dev/null", "--kernel '/dev/null': cannot be read: no regular file, or a very large one"),
+                           ("empty.txt", "--kernel 'empty.txt': it pins no release of a wheel that has sgl_kernel; give the release number"),
                            ("none.txt", "--kernel 'none.txt': not a release number like "),
                            ("tree", "--kernel 'tree': no *.dist-info folder in it owns sgl_kernel; a site-packages folder is needed")):
             done = tree.run("scan", "--kernel", path, "tree")
