@@ -321,7 +321,10 @@ static const char *check_parameters(const struct py_tree *tree, py_id list) {
   return NULL;
 }
 
+/* "with a if b else c as d": the grammar binds as to c alone. */
 static bool as_pattern_placed(const struct py_tree *tree, py_id node) {
+  while (py_kind(tree, py_parent(tree, node)) == PY_CONDITIONAL_EXPRESSION && !py_next(tree, node))
+    node = py_parent(tree, node);
   enum py_kind above = py_kind(tree, py_parent(tree, node));
   return above == PY_WITH_ITEM || above == PY_EXCEPT_CLAUSE || above == PY_EXCEPT_GROUP_CLAUSE ||
          above == PY_CASE_PATTERN || above == PY_PARENTHESIZED_EXPRESSION || above == PY_TUPLE ||

@@ -100,6 +100,10 @@ static void names_and_arguments(void) {
   accepts("def f(a, /, b=1, *c, d, **e): pass\n");
   accepts("match = type = case = _ = 1\nmatch(type)\n");
   accepts("(a := 1)\nwith (a as b, c as d): pass\n");
+  accepts("with a if b else c as d: pass\n");
+  accepts("with (a if b else c as d, e): pass\n");
+  accepts("try: pass\nexcept A if b else C as d: pass\n");
+  refuses("f(a if b else c as d)\n");
 }
 
 static void strings(void) {
