@@ -372,6 +372,7 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
       "  const char *date;          /* its merge date, YYYY-MM-DD */\n"
       "  const char *last_with;     /* last kernel release with it */\n"
       "  const char *first_without; /* first kernel release without it */\n"
+      "  const char *gone_in;       /* first without any of it on CUDA: its sources may stay longer */\n"
       "};\n"
       "extern const struct compat_symbol compat_symbols[];\n"
       "extern const unsigned compat_symbols_count; /* COMPAT_SYMBOLS */\n"
@@ -456,6 +457,17 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
   fputs("\n#endif\n", out);
 }
 
+/* The newest first release without one of its layers, at least `first`: layers leave at different times. */
+static const char *gone_in(const struct catalog_symbol *symbol, const char *first) {
+  for (unsigned i = 0; i < symbol->removals_count; i++) {
+    const struct catalog_removal *removal = &symbol->removals[i];
+    if (removal->platform == CATALOG_CUDA && removal->first_without &&
+        catalog_version_compare(removal->first_without, first) > 0)
+      first = removal->first_without;
+  }
+  return first;
+}
+
 static void write_table(FILE *out, const struct catalog *catalog, const char *prelude) {
   (void)prelude;
   char advice[1000];
@@ -485,6 +497,7 @@ static void write_table(FILE *out, const struct catalog *catalog, const char *pr
     field(out, "date", removal->date);
     field(out, "last_with", removal->last_with);
     field(out, "first_without", removal->first_without);
+    field(out, "gone_in", gone_in(symbol, removal->first_without));
     fputs("},\n", out);
   }
   fprintf(out, "};\nconst unsigned compat_symbols_count = %u;\n\nconst char *const compat_releases[] = {", count);

@@ -150,8 +150,8 @@ static void look_at_sources(struct findings *findings, unsigned symbol, const st
     add(&findings->unknown, "%s", gate->scan.left_out);
   else if (!tool_scan_tells_of(&gate->scan, symbol))
     add(&findings->unknown,
-        "the scan of the sources was against kernel %s, which still has it; %s is the first without",
-        compat_releases[gate->scan.release], compat_symbols[symbol].first_without);
+        "the scan of the sources was against kernel %s, which still has some of it; %s is the first without",
+        compat_releases[gate->scan.release], compat_symbols[symbol].gone_in);
 }
 
 /* --- one name ----------------------------------------------------------------------------------------------------- */

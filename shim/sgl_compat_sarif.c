@@ -190,5 +190,5 @@ size_t tool_scan_uses(const struct tool_scan *scan, const char *id, char *first,
 }
 
 bool tool_scan_tells_of(const struct tool_scan *scan, unsigned symbol) {
-  return scan->release >= number_of_release(compat_symbols[symbol].first_without);
+  return scan->release >= number_of_release(compat_symbols[symbol].gone_in);
 }

@@ -229,7 +229,7 @@ static void contents(void) {
   char *table = read_output(folder, "compat_table.c");
   UNIT_CONTAINS(table,
                 ".advice = \"use sgl_kernel_jit.dsv3_router_gemm\", .change = \"#21531\", .date = \"2026-06-26\", "
-                ".last_with = \"0.4.4\", .first_without = \"0.4.5\", ");
+                ".last_with = \"0.4.4\", .first_without = \"0.4.5\", .gone_in = \"0.4.6\", "); /* its sources */
   UNIT_CONTAINS(table, "{.id = \"hadamard_transform\", .name = \"fast_hadamard_transform\", ");
   UNIT_CONTAINS(table, "there is no replacement: sglang dropped QServe quantization altogether.");
   CU_ASSERT_PTR_NULL(strstr(table, "\"silu_and_mul\"")); /* planned: the shim has nothing to do with it */

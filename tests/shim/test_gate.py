@@ -120,8 +120,10 @@ def test_scans_that_do_not_tell():
             (scan(properties={"filesAnalysed": 0}), "the scan of the sources has looked at no file"),
             (scan(properties={"shard": "1/2"}), "the scan of the sources is shard 1/2; sgl-migrate merge joins them"),
             (scan(properties={"kernel": "9.9.9"}), "the scan of the sources was against kernel '9.9.9', which is not known here"),
-            (scan(properties={"kernel": "0.4.4"}), "the scan of the sources was against kernel 0.4.4, which still has it; 0.4.5 is the first without")):
+            (scan(properties={"kernel": "0.4.4"}), "the scan of the sources was against kernel 0.4.4, which still has some of it; 0.4.6 is the first without"),
+            (scan(properties={"kernel": "0.4.5"}), "the scan of the sources was against kernel 0.4.5, which still has some of it; 0.4.6 is the first without")):
         equal(gate(policy, sarif=sarif, status=3), f"{unknown}{why}\n")
+    equal(gate(policy, sarif=scan(properties={"kernel": "0.4.6"})), f"{ROUTER}: warn to error: yes\n")
     equal(gate(f"{ROUTER} = silent\n", sarif=scan(exit_code=4)), f"{ROUTER}: silent to warn: yes\n")  # which does not ask the sources
     for sarif, why in (
             ("{", "found.sarif:1: "), ({"a": 1}, "found.sarif: this is no scan: SARIF 2.1.0 with a run is needed"), ([], "found.sarif: this is no scan"),
@@ -147,7 +149,7 @@ def test_what_the_scanner_writes():
         (folder / "src" / "serve.py").write_text(f"from sgl_kernel import {ROUTER}\n{ROUTER}(1, 2)\n")
         out = gate(f"{ROUTER} = warn\n", sarif=found("--kernel", "0.4.8"), status=1)
         assert "the sources have 1 live use of it, the first at serve.py:1" in out, out
-        assert "which still has it" in gate(f"{ROUTER} = warn\n", sarif=found("--kernel", "0.4.4"), status=3)
+        assert "which still has some of it" in gate(f"{ROUTER} = warn\n", sarif=found("--kernel", "0.4.4"), status=3)
         (folder / "src" / "serve.py").write_text("x = 1\n")
         equal(gate(f"{ROUTER} = warn\n", sarif=found("--kernel", "0.4.8")), f"{ROUTER}: warn to error: yes\n")
         (folder / "src" / "u.py").write_bytes("sgl_kernel.dsv3_router_gemm".encode("utf-16"))
@@ -171,7 +173,7 @@ def test_several_folders_and_scans():
         (folder / "older.sarif").write_text(json.dumps(scan(properties={"kernel": "0.4.4"})))
         for logs in (("older", "unused"), ("unused", "older")):
             out = run("--policy", "policy", "--stats", "unused", *(f"--sarif={name}.sarif" for name in logs), status=3, cwd=folder)
-            assert "against kernel 0.4.4, which still has it" in out, out
+            assert "against kernel 0.4.4, which still has some of it" in out, out
         (folder / "bad.sarif").write_text("{}")
         for logs in (("bad", "unused"), ("unused", "bad")):
             out = run("--policy", "policy", "--stats", "unused", *(f"--sarif={name}.sarif" for name in logs), status=3, cwd=folder)
