@@ -303,6 +303,8 @@ const struct catalog_wheel *catalog_wheel_for(const struct catalog *catalog, enu
                                               const char *release);
 
 /* This project's own kernel, or NULL. */
+/* Of the C++ function. */
+bool catalog_function_returns_nothing(const struct catalog_symbol *symbol);
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol);
 
 /* catalog_words.c: layers and platforms for people: "Python export", "CUDA". */

@@ -313,9 +313,10 @@ static void write_builtin(FILE *out, const struct catalog *catalog, const char *
 /* --- compat_table.h and .c, compat_exports.map ----------------------------------------------------------------------
  */
 
-/* The shim defines a C++ function when this project has the kernel. */
+/* The shim defines a C++ function when this project has the kernel and the function returns nothing: C cannot make what
+ * the others return. */
 static bool shim_serves_cxx(const struct catalog_symbol *symbol) {
-  return catalog_jit_route(symbol) && symbol->cxx.mangled[0];
+  return catalog_jit_route(symbol) && symbol->cxx.mangled[0] && catalog_function_returns_nothing(symbol);
 }
 
 /* A name that the shim answers for: one that left in Python or as an operator. */
@@ -327,7 +328,7 @@ static bool shim_knows(const struct catalog_symbol *symbol) {
 
 /* A C++ function of an old wheel that is gone and that the shim has no kernel for: it still resolves there. */
 static bool is_tombstone(const struct catalog_symbol *symbol) {
-  return shim_knows(symbol) && !catalog_jit_route(symbol) && symbol->cxx.mangled[0] &&
+  return shim_knows(symbol) && !shim_serves_cxx(symbol) && symbol->cxx.mangled[0] &&
          catalog_layer_removal(symbol, CATALOG_LAYER_CXX);
 }
 
@@ -445,7 +446,7 @@ static void write_table_header(FILE *out, const struct catalog *catalog, const c
   for (unsigned i = 0; i < catalog->symbols_count; i++) {
     if (!shim_knows(&catalog->symbols[i]))
       continue;
-    if (shim_serves_cxx(&catalog->symbols[i]))
+    if (catalog_jit_route(&catalog->symbols[i]))
       fprintf(out, "  COMPAT_SYMBOL_%s = %u,\n", catalog->symbols[i].id, count);
     count++;
   }

@@ -216,6 +216,10 @@ const struct catalog_wheel *catalog_wheel_for(const struct catalog *catalog, enu
   return NULL;
 }
 
+bool catalog_function_returns_nothing(const struct catalog_symbol *symbol) {
+  return strncmp(symbol->cxx.declaration, "void ", 5) == 0;
+}
+
 const struct catalog_route *catalog_jit_route(const struct catalog_symbol *symbol) {
   for (unsigned i = 0; i < symbol->routes_count; i++)
     if (symbol->routes[i].kind == CATALOG_ROUTE_JIT)

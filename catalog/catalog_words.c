@@ -92,7 +92,9 @@ char *catalog_answer(const struct catalog_symbol *symbol, char *text, size_t siz
   }
   const char *cxx = *symbol->cxx.mangled ? " The C++ symbol resolves; a call is an error with the advice." : "";
   if (catalog_jit_route(symbol)) {
-    snprintf(text, size, "served by this project's own kernel, in every layer (stage %s).", symbol->stage);
+    bool in_every = !*symbol->cxx.mangled || catalog_function_returns_nothing(symbol);
+    snprintf(text, size, "served by this project's own kernel, in every layer (stage %s)%s.", symbol->stage,
+             in_every ? "" : " but C++: the symbol resolves, and a call is an error with the advice");
     return text;
   }
   for (unsigned i = 0; i < symbol->routes_count; i++)

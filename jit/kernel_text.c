@@ -19,9 +19,14 @@ TEXT(jit_text_arguments, "jit/kernels/arguments.h");
 TEXT(jit_text_elements, "jit/kernels/elements.cuh");
 TEXT(jit_text_downcast, "jit/kernels/downcast_fp8.cu");
 TEXT(jit_text_quant, "jit/kernels/sgl_per_tensor_quant_fp8.cu");
+TEXT(jit_text_merge, "jit/kernels/merge_state.cu");
+TEXT(jit_text_hadamard, "jit/kernels/hadamard_transform.cu");
+TEXT(jit_text_packbits, "jit/kernels/segment_packbits.cu");
+TEXT(jit_text_store, "jit/kernels/set_kv_buffer_kernel.cu");
 
 extern const char jit_text_device[], jit_text_tensor[], jit_text_router[], jit_text_fused_a[], jit_text_e4m3[],
-    jit_text_arguments[], jit_text_elements[], jit_text_downcast[], jit_text_quant[];
+    jit_text_arguments[], jit_text_elements[], jit_text_downcast[], jit_text_quant[], jit_text_merge[],
+    jit_text_hadamard[], jit_text_packbits[], jit_text_store[];
 
 static const struct {
   const char *name, *text;
@@ -30,6 +35,10 @@ static const struct {
     [JIT_FUSED_A] = {"dsv3_fused_a_gemm", jit_text_fused_a},
     [JIT_DOWNCAST_FP8] = {"downcast_fp8", jit_text_downcast},
     [JIT_PER_TENSOR_QUANT_FP8] = {"sgl_per_tensor_quant_fp8", jit_text_quant},
+    [JIT_MERGE_STATE] = {"merge_state", jit_text_merge},
+    [JIT_HADAMARD] = {"hadamard_transform", jit_text_hadamard},
+    [JIT_SEGMENT_PACKBITS] = {"segment_packbits", jit_text_packbits},
+    [JIT_SET_KV_BUFFER] = {"set_kv_buffer_kernel", jit_text_store},
 };
 
 const char *jit_kernel_text(enum jit_op op) {

@@ -1,5 +1,7 @@
 /* The CUDA backend's hot path: context, kernel, launch. */
 #include "native.h"
+#include <inttypes.h>
+#include <limits.h>
 
 /* The first path for so many tokens, else the last one, which then takes more blocks. */
 static inline int path_for(const struct jit_plan *plan, int tokens, bool invariant) {
@@ -131,9 +133,17 @@ static sgl_jit_status launch_steps(const struct jit_place *place, const struct j
   void *arguments[] = {&argument};
   for (int i = 0; i < count; i++) {
     const struct jit_path *path = &kernel->plan.paths[steps[i].entry];
-    CUresult error =
-        place->driver->cuLaunchKernel(kernel->functions[steps[i].entry], (unsigned)steps[i].blocks, 1, 1,
-                                      (unsigned)path->threads, 1, 1, (unsigned)path->shared, stream, arguments, NULL);
+    int threads = steps[i].threads ? steps[i].threads : path->threads,
+        shared = steps[i].shared ? steps[i].shared : path->shared;
+    if (shared > path->shared)
+      return jit_fail(m, SGL_JIT_ERROR_UNSUPPORTED,
+                      "rows of this size need %d bytes of shared memory, the device gives a block %d", shared,
+                      path->shared);
+    if (steps[i].blocks > INT_MAX)
+      return jit_fail(m, SGL_JIT_ERROR_INVALID_ARGUMENT, "too many rows for one launch: %" PRId64 " blocks",
+                      steps[i].blocks);
+    CUresult error = place->driver->cuLaunchKernel(kernel->functions[steps[i].entry], (unsigned)steps[i].blocks, 1, 1,
+                                                   (unsigned)threads, 1, 1, (unsigned)shared, stream, arguments, NULL);
     if (error)
       return launched(place->driver, error, m);
   }

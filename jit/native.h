@@ -59,6 +59,10 @@ uint8_t jit_to_e4m3(double value);
 union jit_kernel_argument {
   struct downcast_fp8 downcast;
   struct per_tensor_quant quant;
+  struct merge_state merge;
+  struct hadamard hadamard;
+  struct packbits packbits;
+  struct store_kv store;
 };
 
 /* A checked call. */
@@ -72,10 +76,12 @@ struct jit_call {
   bool is_static; /* sgl_per_tensor_quant_fp8 */
 };
 
-/* One launch: which entry point, of those in paths.c, and how many blocks. */
+/* One launch: which entry point, of those in paths.c, and how many blocks. Threads and bytes of shared memory are those
+ * of paths.c where they are 0 here; they must not be more. */
 struct jit_step {
   int entry;
   int64_t blocks;
+  int threads, shared;
 };
 enum { JIT_MOST_STEPS = 2 };
 

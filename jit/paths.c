@@ -5,18 +5,19 @@
 #include <stdio.h>
 
 enum {
-  DOT_WARPS = 14,       /* at most; 2 rounds of 14 warps x 256 values make 7168 */
-  FUSED_A_TILE = 16,    /* 2112 columns make 132 tiles, one for each multiprocessor */
-  FUSED_A_TILE_32 = 32, /* for more than 16 tokens: half as many blocks read them */
-  FUSED_A_WARPS = 4,    /* at most, each with many units under way */
-  FUSED_A_DEPTH = 8,    /* units under way for each warp: 4 x 2 KB x 8 of weights for a block */
-  FUSED_A_DEPTH_32 = 4, /* the same with 32 tokens and 32 columns: 4 x 4 KB x 4 */
-  ROUTER_TILE = 32,     /* fewer re-reads of the tokens than with 16 */
-  ROUTER_CLUSTER = 8,   /* the most that every device with clusters has */
-  ROUTER_WARPS = 8,     /* at most */
-  MOST_TOKENS = 64,     /* of a call */
-  UNIT_LINE = 128,      /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
-  CLUSTERS_SINCE = 90,  /* compute capability */
+  DOT_WARPS = 14,                        /* at most; 2 rounds of 14 warps x 256 values make 7168 */
+  FUSED_A_TILE = 16,                     /* 2112 columns make 132 tiles, one for each multiprocessor */
+  FUSED_A_TILE_32 = 32,                  /* for more than 16 tokens: half as many blocks read them */
+  FUSED_A_WARPS = 4,                     /* at most, each with many units under way */
+  FUSED_A_DEPTH = 8,                     /* units under way for each warp: 4 x 2 KB x 8 of weights for a block */
+  FUSED_A_DEPTH_32 = 4,                  /* the same with 32 tokens and 32 columns: 4 x 4 KB x 4 */
+  ROUTER_TILE = 32,                      /* fewer re-reads of the tokens than with 16 */
+  ROUTER_CLUSTER = 8,                    /* the most that every device with clusters has */
+  ROUTER_WARPS = 8,                      /* at most */
+  MOST_TOKENS = 64,                      /* of a call */
+  UNIT_LINE = 128,                       /* bytes of a row in a unit, as LINE in tensor_gemm.cuh */
+  CLUSTERS_SINCE = 90,                   /* compute capability */
+  HADAMARD_SHARED = 32768 / 64 * 72 * 4, /* the longest row, as hadamard_transform.cu has it */
 };
 
 /* Shared memory that a block may have, in bytes, by compute capability. (CUDA C++ Programming Guide, technical
@@ -120,7 +121,7 @@ static int depth_for(const struct tensor *t, int tokens, int most, int shared_li
 }
 
 /* The entry points of an operator for every shape, in the order of the numbers in jit_step. */
-static void plan_native(enum jit_op op, struct jit_plan *plan) {
+static void plan_native(enum jit_op op, int shared_limit, struct jit_plan *plan) {
   static const struct native {
     const char *entries[JIT_MAX_PATHS + 1];
     int threads, shared;
@@ -128,18 +129,24 @@ static void plan_native(enum jit_op op, struct jit_plan *plan) {
       [JIT_DOWNCAST_FP8] = {{"downcast_bf16", "downcast_fp16", "downcast_bf16_any", "downcast_fp16_any"}, 256, 0},
       [JIT_PER_TENSOR_QUANT_FP8] =
           {{"absmax_fp32", "absmax_bf16", "absmax_fp16", "quant_fp32", "quant_bf16", "quant_fp16"}, 512, 64},
+      [JIT_MERGE_STATE] = {{"merge_bf16", "merge_fp16", "merge_bf16_any", "merge_fp16_any"}, 256, 0},
+      [JIT_HADAMARD] = {{"hadamard_fp32", "hadamard_bf16", "hadamard_fp16"}, 1024, HADAMARD_SHARED},
+      [JIT_SEGMENT_PACKBITS] = {{"packbits_all"}, 256, 0},
+      [JIT_SET_KV_BUFFER] = {{"store_16", "store_8"}, 256, 0},
   };
   const struct native *n = &natives[op];
   for (int i = 0; n->entries[i]; i++)
-    plan->paths[plan->path_count++] =
-        (struct jit_path){.entry = n->entries[i], .threads = n->threads, .shared = n->shared, .invariant = true};
+    plan->paths[plan->path_count++] = (struct jit_path){.entry = n->entries[i],
+                                                        .threads = n->threads,
+                                                        .shared = n->shared < shared_limit ? n->shared : shared_limit,
+                                                        .invariant = true};
 }
 
 void jit_plan(enum jit_op op, int n, int k, bool output_f32, sgl_jit_pdl pdl, int capability, int shared_limit,
               struct jit_plan *plan) {
   *plan = (struct jit_plan){0};
   if (!jit_has_shape(op)) {
-    plan_native(op, plan);
+    plan_native(op, shared_limit, plan);
     return;
   }
   struct tensor t = tensor_for(op, n, k, capability);

@@ -19,7 +19,9 @@ const char tool_name[] = "sgl-jit";
 #define SPEC_HELP                                                                                                      \
   "SPEC is one kernel, for any number of tokens:\n"                                                                    \
   "  dsv3_router_gemm:EXPERTSxHIDDEN:DTYPE   DTYPE of the output: float32 or bfloat16\n"                               \
-  "  dsv3_fused_a_gemm:OUTxIN                hd_out x hd_in\n"
+  "  dsv3_fused_a_gemm:OUTxIN                hd_out x hd_in\n"                                                         \
+  "  downcast_fp8, sgl_per_tensor_quant_fp8, merge_state, hadamard_transform, segment_packbits,\n"                     \
+  "  set_kv_buffer_kernel                    for any shape and dtype\n"
 #define WORK_OPTIONS                                                                                                   \
   "  --model MODEL         the kernels that serving a model needs: deepseek-v3 (also R1 and V3.1), kimi-k2\n"          \
   "  -f, --file FILE       one SPEC on each line, # starts a comment; - is standard input\n"
@@ -55,7 +57,7 @@ static const char warm_help[] =
     "Compiles into the cache what is missing there, and loads it once on each kind of GPU that is here.\n"
     "\n" SPEC_HELP "\n"
     "options:\n" WORK_OPTIONS "  --stats PATH          the kernels that a program has used: a file of "
-                              "SGL_KERNEL_COMPAT_STATS=DIR, or the folder\n"
+    "SGL_KERNEL_COMPAT_STATS=DIR, or the folder\n"
     "  --sarif FILE          of the --model's kernels those that sgl-migrate scan --format sarif has found uses of\n"
     "  --device N            for this GPU only (default: all)\n" TARGET_HELP HELP_OPTION "\n"
     "One line a kernel and target on standard output: cached, prebuilt, compiled in N ms, or failed and why.\n"

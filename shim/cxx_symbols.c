@@ -19,12 +19,19 @@ typedef void bmm_tensors(void *a, void *b, void *d, void *a_scale, void *b_scale
 
 typedef void downcast_tensors(void *k, void *v, void *k_out, void *v_out, void *k_scale, void *v_scale, void *loc,
                               int64_t mult, int64_t offset);
+typedef void merge_tensors(void *v_a, void *s_a, void *v_b, void *s_b, void *v_merged, void *s_merged);
+typedef void packbits_tensors(void *x, void *input_indptr, void *output_indptr, void *y, int64_t batch_size,
+                              int64_t cuda_stream);
+typedef void store_tensors(void *k_cache, void *v_cache, void *out_loc, void *k, void *v);
 typedef void quant_tensors(void *input, void *output_q, void *output_s, bool is_static);
 
 SGL_COMPAT_API three_tensors dsv3_router_gemm __asm__(COMPAT_MANGLED_dsv3_router_gemm);
 SGL_COMPAT_API three_tensors dsv3_fused_a_gemm __asm__(COMPAT_MANGLED_dsv3_fused_a_gemm);
 SGL_COMPAT_API bmm_tensors bmm_fp8 __asm__(COMPAT_MANGLED_bmm_fp8);
 SGL_COMPAT_API downcast_tensors downcast_fp8 __asm__(COMPAT_MANGLED_downcast_fp8);
+SGL_COMPAT_API merge_tensors merge_state __asm__(COMPAT_MANGLED_merge_state);
+SGL_COMPAT_API packbits_tensors segment_packbits __asm__(COMPAT_MANGLED_segment_packbits);
+SGL_COMPAT_API store_tensors store_kv_cache __asm__(COMPAT_MANGLED_set_kv_buffer_kernel);
 SGL_COMPAT_API quant_tensors sgl_per_tensor_quant_fp8 __asm__(COMPAT_MANGLED_sgl_per_tensor_quant_fp8);
 
 /* Returns the function of another library to which the call has to go, or NULL: it is done. A stage that somebody has
@@ -45,6 +52,7 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
     return elsewhere;
   }
   char message[SERVE_MESSAGE];
+  void *stream = serve_takes_stream(kernel) ? (void *)(uintptr_t)numbers[serve_numbers(kernel)] : NULL;
   bool done = false,
        allowed = stage_call(SGL_COMPAT_CALL_CXX, serve_symbol(kernel), policy, site, address, message, sizeof message);
   if (allowed && how == SGL_COMPAT_SERVE_OLD && !elsewhere) {
@@ -52,7 +60,8 @@ static void *serve(enum serve_kernel kernel, const char *mangled, struct forward
   } else if (allowed && !elsewhere) {
     const struct torch_abi *torch = torch_abi_get();
     if (torch)
-      done = serve_run(torch, kernel, tensors, numbers, message, sizeof message);
+      done = serve_run(torch, kernel, tensors, numbers, serve_takes_stream(kernel) ? &stream : NULL, message,
+                       sizeof message);
     else
       snprintf(message, sizeof message, "%s: %s", serve_name(kernel), torch_abi_why().text);
   }
@@ -118,4 +127,33 @@ void sgl_per_tensor_quant_fp8(void *input, void *output_q, void *output_s, bool 
       (void *const[]){input, output_q, output_s}, (const uint64_t[]){is_static});
   if (elsewhere)
     elsewhere(input, output_q, output_s, is_static);
+}
+
+void merge_state(void *v_a, void *s_a, void *v_b, void *s_b, void *v_merged, void *s_merged) {
+  static struct forward forward;
+  merge_tensors *elsewhere =
+      (merge_tensors *)serve(SERVE_MERGE_STATE, COMPAT_MANGLED_merge_state, &forward, __builtin_return_address(0),
+                             (void *const[]){v_a, s_a, v_b, s_b, v_merged, s_merged}, NULL);
+  if (elsewhere)
+    elsewhere(v_a, s_a, v_b, s_b, v_merged, s_merged);
+}
+
+void segment_packbits(void *x, void *input_indptr, void *output_indptr, void *y, int64_t batch_size,
+                      int64_t cuda_stream) {
+  static struct forward forward;
+  packbits_tensors *elsewhere =
+      (packbits_tensors *)serve(SERVE_SEGMENT_PACKBITS, COMPAT_MANGLED_segment_packbits, &forward,
+                                __builtin_return_address(0), (void *const[]){x, input_indptr, output_indptr, y},
+                                (const uint64_t[]){(uint64_t)batch_size, (uint64_t)cuda_stream});
+  if (elsewhere)
+    elsewhere(x, input_indptr, output_indptr, y, batch_size, cuda_stream);
+}
+
+void store_kv_cache(void *k_cache, void *v_cache, void *out_loc, void *k, void *v) {
+  static struct forward forward;
+  store_tensors *elsewhere =
+      (store_tensors *)serve(SERVE_SET_KV_BUFFER_KERNEL, COMPAT_MANGLED_set_kv_buffer_kernel, &forward,
+                             __builtin_return_address(0), (void *const[]){k_cache, v_cache, out_loc, k, v}, NULL);
+  if (elsewhere)
+    elsewhere(k_cache, v_cache, out_loc, k, v);
 }

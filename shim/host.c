@@ -66,6 +66,14 @@ sgl_jit_status host_reference(enum serve_kernel kernel, const sgl_jit_tensor t[]
   case SERVE_DOWNCAST_FP8:
     return sgl_jit_reference_downcast_fp8(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], (int64_t)numbers[0],
                                           (int64_t)numbers[1], message, message_size);
+  case SERVE_HADAMARD_TRANSFORM:
+    return sgl_jit_reference_hadamard_transform(&t[0], &t[1], serve_double(numbers[0]), message, message_size);
+  case SERVE_MERGE_STATE:
+    return sgl_jit_reference_merge_state(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], message, message_size);
+  case SERVE_SEGMENT_PACKBITS:
+    return sgl_jit_reference_segment_packbits(&t[0], &t[1], &t[2], &t[3], (int64_t)numbers[0], message, message_size);
+  case SERVE_SET_KV_BUFFER_KERNEL:
+    return sgl_jit_reference_set_kv_buffer_kernel(&t[0], &t[1], &t[2], &t[3], &t[4], message, message_size);
   case SERVE_PER_TENSOR_QUANT_FP8:
     return sgl_jit_reference_sgl_per_tensor_quant_fp8(&t[0], &t[1], &t[2], serve_bool(numbers[0]), message,
                                                       message_size);

@@ -25,15 +25,15 @@ static void take(const struct torch_abi *torch, enum serve_kernel kernel, void *
     torch->delete_tensor_object(tensors[i]);
 }
 
-/* The tensors come first. */
-static unsigned arguments_of(enum serve_kernel kernel) {
-  return (unsigned)(serve_tensors(kernel) + serve_numbers(kernel));
+/* The tensors come first. A stream, which only deleted operators have, comes last. */
+static unsigned arguments_of(enum serve_kernel kernel, bool is_old) {
+  return (unsigned)(serve_tensors(kernel) + serve_numbers(kernel) + (is_old && serve_takes_stream(kernel)));
 }
 
 /* The count is that of our own schema; another one would be a torch that calls kernels in another way. */
-static bool open_stack(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results,
-                       void *tensors[SERVE_TENSORS]) {
-  if (arguments != arguments_of(kernel) || results != 0)
+static bool open_stack(enum serve_kernel kernel, bool is_old, const uint64_t *stack, uint64_t arguments,
+                       uint64_t results, void *tensors[SERVE_TENSORS]) {
+  if (arguments != arguments_of(kernel, is_old) || results != 0)
     return false;
   for (int i = 0, count = serve_tensors(kernel); i < count; i++)
     tensors[i] = (void *)(uintptr_t)stack[i];
@@ -51,10 +51,13 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
   struct usage_site *site = address ? usage_site(SGL_COMPAT_CALL_OPERATOR, serve_symbol(kernel), address) : NULL;
   if (site && usage_is_sampled(usage_count(site, policy_stage(policy))))
     usage_sample(kernel);
-  bool ok = open_stack(kernel, stack, arguments, results, tensors);
+  void *stream = NULL;
+  bool has_stream = address && serve_takes_stream(kernel);
+  bool ok = open_stack(kernel, address != NULL, stack, arguments, results, tensors);
   if (!ok) {
     snprintf(message, sizeof message, "%s: torch passed %llu arguments for %llu results, not %u for 0",
-             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results, arguments_of(kernel));
+             serve_name(kernel), (unsigned long long)arguments, (unsigned long long)results,
+             arguments_of(kernel, address != NULL));
   } else {
     ok = !site ||
          stage_call(SGL_COMPAT_CALL_OPERATOR, serve_symbol(kernel), policy, site, address, message, sizeof message);
@@ -63,7 +66,10 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
       stage_no_library(kernel, message, sizeof message);
       ok = false;
     }
-    ok = ok && serve_run(torch, kernel, tensors, stack + serve_tensors(kernel), message, sizeof message);
+    if (has_stream)
+      stream = (void *)(uintptr_t)stack[arguments - 1];
+    ok = ok && serve_run(torch, kernel, tensors, stack + serve_tensors(kernel), has_stream ? &stream : NULL, message,
+                         sizeof message);
     if (call_log_is_on())
       call_log_write(torch, kernel, tensors, site ? "operator" : "jit", ok ? "ok" : "error", ok ? NULL : message);
     take(torch, kernel, tensors);
@@ -79,7 +85,7 @@ static void run(enum serve_kernel kernel, const uint64_t *stack, uint64_t argume
 static void do_nothing(enum serve_kernel kernel, const uint64_t *stack, uint64_t arguments, uint64_t results) {
   int saved = errno;
   void *tensors[SERVE_TENSORS];
-  if (open_stack(kernel, stack, arguments, results, tensors))
+  if (open_stack(kernel, false, stack, arguments, results, tensors))
     take(torch_abi_get(), kernel, tensors);
   errno = saved;
 }
@@ -99,8 +105,18 @@ BOXED(bmm_fp8, SERVE_BMM_FP8)
 BOXED(downcast, SERVE_DOWNCAST_FP8)
 BOXED(fused_a, SERVE_DSV3_FUSED_A_GEMM)
 BOXED(router, SERVE_DSV3_ROUTER_GEMM)
+BOXED(merge, SERVE_MERGE_STATE)
 BOXED(quant, SERVE_PER_TENSOR_QUANT_FP8)
+BOXED(packbits, SERVE_SEGMENT_PACKBITS)
+BOXED(store, SERVE_SET_KV_BUFFER_KERNEL)
 #undef BOXED
+
+static void jit_hadamard(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  run(SERVE_HADAMARD_TRANSFORM, stack, arguments, results, NULL);
+}
+static void meta_hadamard(uint64_t *stack, uint64_t arguments, uint64_t results) {
+  do_nothing(SERVE_HADAMARD_TRANSFORM, stack, arguments, results);
+}
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
@@ -116,19 +132,30 @@ static struct {
                              [SERVE_DOWNCAST_FP8] = old_downcast,
                              [SERVE_DSV3_FUSED_A_GEMM] = old_fused_a,
                              [SERVE_DSV3_ROUTER_GEMM] = old_router,
-                             [SERVE_PER_TENSOR_QUANT_FP8] = old_quant}},
+                             [SERVE_MERGE_STATE] = old_merge,
+                             [SERVE_PER_TENSOR_QUANT_FP8] = old_quant,
+                             [SERVE_SEGMENT_PACKBITS] = old_packbits,
+                             [SERVE_SET_KV_BUFFER_KERNEL] = old_store}},
     [SPACE_JIT] = {.name = "sgl_kernel_jit",
                    .boxed = {[SERVE_BMM_FP8] = jit_bmm_fp8,
                              [SERVE_DOWNCAST_FP8] = jit_downcast,
                              [SERVE_DSV3_FUSED_A_GEMM] = jit_fused_a,
                              [SERVE_DSV3_ROUTER_GEMM] = jit_router,
-                             [SERVE_PER_TENSOR_QUANT_FP8] = jit_quant}},
+                             [SERVE_MERGE_STATE] = jit_merge,
+                             [SERVE_PER_TENSOR_QUANT_FP8] = jit_quant,
+                             [SERVE_SEGMENT_PACKBITS] = jit_packbits,
+                             [SERVE_SET_KV_BUFFER_KERNEL] = jit_store,
+                             [SERVE_HADAMARD_TRANSFORM] = jit_hadamard}},
 };
 static torch_boxed *const meta[SERVE_COUNT] = {[SERVE_BMM_FP8] = meta_bmm_fp8,
                                                [SERVE_DOWNCAST_FP8] = meta_downcast,
                                                [SERVE_DSV3_FUSED_A_GEMM] = meta_fused_a,
                                                [SERVE_DSV3_ROUTER_GEMM] = meta_router,
-                                               [SERVE_PER_TENSOR_QUANT_FP8] = meta_quant};
+                                               [SERVE_MERGE_STATE] = meta_merge,
+                                               [SERVE_PER_TENSOR_QUANT_FP8] = meta_quant,
+                                               [SERVE_SEGMENT_PACKBITS] = meta_packbits,
+                                               [SERVE_SET_KV_BUFFER_KERNEL] = meta_store,
+                                               [SERVE_HADAMARD_TRANSFORM] = meta_hadamard};
 
 /* Torch 2.10's entry wants the version of the C ABI that the kernel was written for: major, minor and patch in the top
  * three bytes. */
@@ -219,7 +246,7 @@ static sgl_compat_status register_one(enum space space, enum serve_kernel kernel
 
 static sgl_compat_status register_all(enum space space, char *message, size_t message_size) {
   sgl_compat_status first = SGL_COMPAT_OK; /* that failed: the others are tried all the same */
-  for (int kernel = 0; kernel < SERVE_COUNT; kernel++) {
+  for (int kernel = 0; kernel < (space == SPACE_OLD ? SERVE_OPERATORS : SERVE_COUNT); kernel++) {
     bool failed = first != SGL_COMPAT_OK;
     sgl_compat_status status =
         register_one(space, (enum serve_kernel)kernel, failed ? NULL : message, failed ? 0 : message_size);
@@ -239,14 +266,14 @@ sgl_compat_status sgl_compat_register_jit_ops(char *message, size_t message_size
 
 static int index_of(const char *name) {
   int kernel = 0;
-  while (kernel < SERVE_COUNT && !(name && strcmp(name, serve_old_operator((enum serve_kernel)kernel)) == 0))
+  while (kernel < SERVE_OPERATORS && !(name && strcmp(name, serve_old_operator((enum serve_kernel)kernel)) == 0))
     kernel++;
   return kernel;
 }
 
 sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t message_size) {
   int kernel = index_of(name);
-  if (kernel < SERVE_COUNT)
+  if (kernel < SERVE_OPERATORS)
     return register_one(SPACE_OLD, (enum serve_kernel)kernel, message, message_size);
   for (unsigned i = 0; name && i < compat_operators_count; i++)
     if (strcmp(compat_operators[i].name, name) == 0) {
@@ -263,10 +290,10 @@ sgl_compat_status sgl_compat_register_op(const char *name, char *message, size_t
 }
 
 const char *sgl_compat_op_name(size_t index) {
-  return index < SERVE_COUNT ? serve_old_operator((enum serve_kernel)index) : NULL;
+  return index < SERVE_OPERATORS ? serve_old_operator((enum serve_kernel)index) : NULL;
 }
 
 sgl_compat_op_state sgl_compat_get_op_state(const char *name) {
   int kernel = index_of(name);
-  return kernel < SERVE_COUNT ? atomic_load(&spaces[SPACE_OLD].state[kernel]) : SGL_COMPAT_OP_UNREGISTERED;
+  return kernel < SERVE_OPERATORS ? atomic_load(&spaces[SPACE_OLD].state[kernel]) : SGL_COMPAT_OP_UNREGISTERED;
 }

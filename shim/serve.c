@@ -34,6 +34,28 @@ static sgl_jit_status run_quant(const sgl_jit_tensor t[], const uint64_t numbers
   return sgl_jit_sgl_per_tensor_quant_fp8(&t[0], &t[1], &t[2], serve_bool(numbers[0]), stream, message, message_size);
 }
 
+static sgl_jit_status run_merge(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                size_t message_size) {
+  (void)numbers;
+  return sgl_jit_merge_state(&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], stream, message, message_size);
+}
+
+static sgl_jit_status run_packbits(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                   size_t message_size) {
+  return sgl_jit_segment_packbits(&t[0], &t[1], &t[2], &t[3], (int64_t)numbers[0], stream, message, message_size);
+}
+
+static sgl_jit_status run_store(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                size_t message_size) {
+  (void)numbers;
+  return sgl_jit_set_kv_buffer_kernel(&t[0], &t[1], &t[2], &t[3], &t[4], stream, message, message_size);
+}
+
+static sgl_jit_status run_hadamard(const sgl_jit_tensor t[], const uint64_t numbers[], void *stream, char *message,
+                                   size_t message_size) {
+  return sgl_jit_hadamard_transform(&t[0], &t[1], serve_double(numbers[0]), stream, message, message_size);
+}
+
 /* False for a tensor whose elements do not lie in one piece: counted, they would not say how much memory there is. */
 static bool count_packed(const sgl_jit_tensor *t, int64_t *count) {
   *count = 1;
@@ -72,6 +94,7 @@ static const struct kernel {
   const char *jit_schema;   /* where it does not say what is written, or is another one */
   int count, operands, first_input, output, outputs;
   int numbers;
+  bool takes_stream;
   bool is_gemm; /* output [m, n], a [m, k] and b: one kernel for each n, k and dtype of the output */
   bool is_compared;
   const char *tensors[SERVE_TENSORS];
@@ -115,6 +138,43 @@ static const struct kernel {
                                 .is_compared = true,
                                 .tensors = {"output", "mat_a", "mat_b"},
                                 .run = run_router},
+    [SERVE_HADAMARD_TRANSFORM] = {.name = "hadamard_transform",
+                                  .jit_schema = "hadamard_transform(Tensor x, Tensor! output, float scale) -> ()",
+                                  .count = 2,
+                                  .operands = 2,
+                                  .output = 1,
+                                  .outputs = 1,
+                                  .numbers = 1,
+                                  .tensors = {"x", "output"},
+                                  .run = run_hadamard},
+    [SERVE_MERGE_STATE] = {.name = "merge_state",
+                           .count = 6,
+                           .operands = 6,
+                           .output = 4,
+                           .outputs = 2,
+                           .tensors = {"v_a", "s_a", "v_b", "s_b", "v_merged", "s_merged"},
+                           .run = run_merge},
+    [SERVE_SEGMENT_PACKBITS] = {.name = "segment_packbits",
+                                .jit_schema = "segment_packbits(Tensor x, Tensor input_indptr, Tensor output_indptr, "
+                                              "Tensor! y, int batch_size) -> ()",
+                                .count = 4,
+                                .operands = 4,
+                                .output = 3,
+                                .outputs = 1,
+                                .numbers = 1,
+                                .takes_stream = true,
+                                .tensors = {"x", "input_indptr", "output_indptr", "y"},
+                                .run = run_packbits},
+    [SERVE_SET_KV_BUFFER_KERNEL] = {.name = "set_kv_buffer_kernel",
+                                    .old_operator = "store_kv_cache",
+                                    .jit_schema = "store_kv_cache(Tensor! k_cache, Tensor! v_cache, Tensor out_loc, "
+                                                  "Tensor k, Tensor v) -> ()",
+                                    .count = 5,
+                                    .operands = 5,
+                                    .first_input = 3,
+                                    .outputs = 2,
+                                    .tensors = {"k_cache", "v_cache", "out_loc", "k", "v"},
+                                    .run = run_store},
     [SERVE_PER_TENSOR_QUANT_FP8] = {.name = "sgl_per_tensor_quant_fp8",
                                     .count = 3,
                                     .operands = 3,
@@ -134,7 +194,11 @@ unsigned serve_symbol(enum serve_kernel kernel) {
                                                 [SERVE_DOWNCAST_FP8] = COMPAT_SYMBOL_downcast_fp8,
                                                 [SERVE_DSV3_FUSED_A_GEMM] = COMPAT_SYMBOL_dsv3_fused_a_gemm,
                                                 [SERVE_DSV3_ROUTER_GEMM] = COMPAT_SYMBOL_dsv3_router_gemm,
-                                                [SERVE_PER_TENSOR_QUANT_FP8] = COMPAT_SYMBOL_sgl_per_tensor_quant_fp8};
+                                                [SERVE_HADAMARD_TRANSFORM] = COMPAT_SYMBOL_hadamard_transform,
+                                                [SERVE_MERGE_STATE] = COMPAT_SYMBOL_merge_state,
+                                                [SERVE_PER_TENSOR_QUANT_FP8] = COMPAT_SYMBOL_sgl_per_tensor_quant_fp8,
+                                                [SERVE_SEGMENT_PACKBITS] = COMPAT_SYMBOL_segment_packbits,
+                                                [SERVE_SET_KV_BUFFER_KERNEL] = COMPAT_SYMBOL_set_kv_buffer_kernel};
   return symbols[kernel];
 }
 
@@ -148,6 +212,10 @@ const char *serve_jit_operator(enum serve_kernel kernel) {
 
 const char *serve_jit_schema(enum serve_kernel kernel) {
   return kernels[kernel].jit_schema;
+}
+
+bool serve_takes_stream(enum serve_kernel kernel) {
+  return kernels[kernel].takes_stream;
 }
 
 int serve_numbers(enum serve_kernel kernel) {
@@ -231,7 +299,7 @@ bool serve_view(const struct torch_abi *torch, void *tensor, sgl_jit_tensor *vie
 }
 
 bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *const tensors[], const uint64_t numbers[],
-               char *message, size_t message_size) {
+               void *const *given, char *message, size_t message_size) {
   const struct kernel *kernel = &kernels[which];
   sgl_jit_tensor views[SERVE_TENSORS];
   for (int i = 0; i < kernel->count; i++) {
@@ -241,9 +309,9 @@ bool serve_run(const struct torch_abi *torch, enum serve_kernel which, void *con
       return false;
     }
   }
-  void *stream = NULL;
+  void *stream = given ? *given : NULL;
   const sgl_jit_tensor *input = &views[kernel->first_input];
-  if (input->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(input->device_index, &stream)) {
+  if (!given && input->device_type == SGL_JIT_DEVICE_CUDA && !torch_abi_cuda_stream(input->device_index, &stream)) {
     snprintf(message, message_size, "%s: torch does not tell its current stream of cuda:%d%s", kernel->name,
              (int)input->device_index, torch_abi_no_stream(torch).text);
     return false;

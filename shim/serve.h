@@ -7,13 +7,20 @@
 #include <sgl_kernel_jit/sgl_kernel_jit.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum serve_kernel {
   SERVE_BMM_FP8,
   SERVE_DOWNCAST_FP8,
   SERVE_DSV3_FUSED_A_GEMM,
   SERVE_DSV3_ROUTER_GEMM,
+  SERVE_MERGE_STATE,
   SERVE_PER_TENSOR_QUANT_FP8,
+  SERVE_SEGMENT_PACKBITS,
+  SERVE_SET_KV_BUFFER_KERNEL,
+  SERVE_OPERATORS,
+  /* The deleted operator returns a tensor, and so did the C++ function: Python serves the one, nobody the other. */
+  SERVE_HADAMARD_TRANSFORM = SERVE_OPERATORS,
   SERVE_COUNT
 };
 
@@ -37,6 +44,15 @@ int serve_operands(enum serve_kernel kernel);
 static inline bool serve_bool(uint64_t number) {
   return (number & 0xff) != 0;
 }
+
+static inline double serve_double(uint64_t number) {
+  double value;
+  memcpy(&value, &number, sizeof value);
+  return value;
+}
+
+/* Has the deleted operator a CUDA stream as its last argument? The supported one runs on torch's current stream. */
+bool serve_takes_stream(enum serve_kernel kernel);
 
 /* How many arguments the operator has behind the tensors: ints, bools, floats. In calls they are 64 bits each, as torch
  * has them on its stack. */
@@ -62,12 +78,12 @@ enum {
   SERVE_MESSAGE = 1024 /* bytes; a longer message is cut */
 };
 
-/* Run a kernel on its tensors, in the operator's order, which stay borrowed, on torch's current stream of the first
- * input's device (mat_a, or A). (The old router kernel took the current device's stream instead; the two differ only in
- * calls whose launch the old one got wrong.) bmm_fp8's workspace_buffer has as many bytes as elements, as the deleted
- * kernel counted. False after writing one line into message. */
+/* Run a kernel on its tensors, in the operator's order, which stay borrowed, on *stream, or where that is NULL on
+ * torch's current stream of the first input's device (mat_a, or A). (The old router kernel took the current device's
+ * stream instead; the two differ only in calls whose launch the old one got wrong.) bmm_fp8's workspace_buffer has as
+ * many bytes as elements, as the deleted kernel counted. False after writing one line into message. */
 bool serve_run(const struct torch_abi *torch, enum serve_kernel kernel, void *const tensors[], const uint64_t numbers[],
-               char *message, size_t message_size);
+               void *const *stream, char *message, size_t message_size);
 
 /* serve_reference.c: the same on the CPU reference, with the tensors' views. Waits for the stream; an error while that
  * is being captured, and for tensors on a device that do not lie in one piece. */

@@ -43,7 +43,9 @@ _Static_assert(1 + 2 * COMPAT_SYMBOLS <= 256, "the symbol and the face fit into 
 _Static_assert(sizeof(uintptr_t) == 8, "addresses leave their top byte free");
 
 static size_t place_of(uint64_t key) {
-  return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32); /* Fibonacci hashing */
+  uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
+  return (size_t)(hash >> 32 ^
+                  hash >> 54); /* the highest bits have to show: names at one address differ in them alone */
 }
 
 static const char *copy(const char *text) {

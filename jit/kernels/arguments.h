@@ -19,4 +19,40 @@ struct per_tensor_quant {
   long long count;
 };
 
+/* Two partial results of attention, rows of values with a logarithm (of base 2) of a sum of exponentials each. */
+struct merge_state {
+  const void *v_a, *v_b;  /* [rows][width] */
+  const float *s_a, *s_b; /* [rows] */
+  void *v;                /* [rows][width] */
+  float *s;               /* [rows] */
+  long long rows, width;
+  int lanes; /* of a row, a power of two up to 32 */
+};
+
+/* Rows, of which columns are transformed as if zeros came behind them up to 1 << log_size. */
+struct hadamard {
+  const void *input; /* [rows][columns], rows `pitch` elements apart */
+  void *output;      /* [rows][columns] */
+  long long rows, pitch, columns;
+  float scale;
+  int log_size, rows_of_block, is_whole; /* rows are read in pieces of 8 */
+};
+
+struct packbits {
+  const unsigned char *x;
+  unsigned char *y;
+  const int *from, *to; /* [segments + 1]: where a segment begins in x and in y */
+  long long x_size, y_size;
+  int segments, blocks_of_segment;
+};
+
+/* Rows of k and v, row_bytes each, are copied to slots of the caches; all distances in bytes. */
+struct store_kv {
+  const void *k, *v;
+  void *k_cache, *v_cache;
+  const void *loc; /* of one int or long long each */
+  long long tokens, slots, row_bytes, pitch, cache_pitch;
+  int is_wide; /* loc */
+};
+
 #endif

@@ -250,8 +250,7 @@ static void contents(void) {
   UNIT_CONTAINS(
       operators,
       "    \"store_kv_cache\": {\"id\": \"set_kv_buffer_kernel\", \"schema\": \"store_kv_cache(Tensor k_cache, ");
-  UNIT_CONTAINS(operators, "\"note\": \"not in the same order: k, v, k_cache, v_cache, indices; pass "
-                           "reserved_skip_index=-1 to write slot 0 too.\"");
+  UNIT_CONTAINS(operators, "\"note\": \"the scale factors come back as uint8, in the swizzled 128x4 layout.\"");
   free(python);
   python = read_output(folder, "compat_old.pyi");
   UNIT_CONTAINS(python,

@@ -58,6 +58,61 @@ def sgl_per_tensor_quant_fp8():
             yield f"{rows} x {columns} {'static' if is_static else 'dynamic'}", rows * columns * (3 if is_static else 5), make
 
 
+def merge_state():
+    for tokens, heads, dim in ((1, 16, 128), (64, 16, 128), (1024, 16, 128), (8192, 16, 128), (1024, 128, 512)):
+        def make(tokens=tokens, heads=heads, dim=dim):
+            v_a, v_b = rand(tokens, heads, dim), rand(tokens, heads, dim)
+            s_a, s_b = rand(tokens, heads, dtype=torch.float32), rand(tokens, heads, dtype=torch.float32)
+            v, s = torch.empty_like(v_a), torch.empty_like(s_a)
+
+            def expression():
+                total = torch.logaddexp2(s_a, s_b)
+                return v_a * torch.exp2(s_a - total)[..., None] + v_b * torch.exp2(s_b - total)[..., None], total
+            return lambda: jit.merge_state(v_a, s_a, v_b, s_b, v, s), expression
+        yield f"{tokens} x {heads} x {dim}", tokens * heads * (dim * 6 + 12), make
+
+
+def hadamard_transform():
+    for rows, columns in ((1, 7168), (64, 128), (8192, 128), (1024, 1024), (1024, 4096), (1024, 8192), (256, 32768)):
+        def make(rows=rows, columns=columns):
+            size = 1 << (columns - 1).bit_length()
+            h = torch.ones(1, 1, device="cuda", dtype=BF16)
+            while len(h) < size:
+                h = torch.cat((torch.cat((h, h), 1), torch.cat((h, -h), 1)))
+            h = (h[:columns, :columns] * columns**-0.5).contiguous()
+            x = rand(rows, columns)
+            return lambda: jit.hadamard_transform(x, columns**-0.5), lambda: x @ h
+        yield f"{rows} x {columns}", rows * columns * 4, make
+
+
+def segment_packbits():
+    for segments, length in ((1, 4096), (32, 4096), (256, 8192), (16, 1 << 20)):
+        def make(segments=segments, length=length):
+            x = torch.rand(segments * length, device="cuda") < 0.5
+            starts = torch.arange(segments + 1, dtype=torch.int32, device="cuda") * length
+            places, y = starts // 8, torch.empty(segments * length // 8, dtype=torch.uint8, device="cuda")
+            weights = 2 ** torch.arange(8, device="cuda", dtype=torch.uint8)
+
+            def expression():  # what it can be where all segments are whole bytes
+                torch.sum(x.view(-1, 8) * weights, 1, dtype=torch.uint8, out=y)
+            return lambda: jit.segment_packbits(x, starts, places, y, segments), expression
+        yield f"{segments} x {length}", segments * length * 9 // 8, make
+
+
+def set_kv_buffer_kernel():
+    for tokens, heads, dim in ((1, 8, 128), (64, 8, 128), (1024, 8, 128), (8192, 8, 128), (8192, 1, 576)):
+        def make(tokens=tokens, heads=heads, dim=dim):
+            k, v = rand(tokens, heads, dim), rand(tokens, heads, dim)
+            k_cache, v_cache = (torch.zeros(2 * tokens, heads, dim, dtype=BF16, device="cuda") for _ in range(2))
+            loc = torch.randperm(2 * tokens, device="cuda")[:tokens]
+
+            def expression():
+                k_cache[loc] = k
+                v_cache[loc] = v
+            return lambda: jit.set_kv_buffer_kernel(k_cache, v_cache, loc, k, v), expression
+        yield f"{tokens} x {heads} x {dim}", tokens * heads * dim * 8, make
+
+
 def graph_of(functions):
     """A graph that calls them in turns, CALLS calls in all."""
     stream = torch.cuda.Stream()
@@ -101,7 +156,7 @@ def main(names):
     return slower
 
 
-ALL = ("downcast_fp8", "sgl_per_tensor_quant_fp8")
+ALL = ("downcast_fp8", "hadamard_transform", "merge_state", "segment_packbits", "set_kv_buffer_kernel", "sgl_per_tensor_quant_fp8")
 if __name__ == "__main__":
     if jit is None:
         sys.exit("no wheel: make wheel")

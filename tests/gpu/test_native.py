@@ -6,7 +6,7 @@ import os, pathlib, sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
 import native_package
-from native_cases import ALL, OPERATORS, cases
+from native_cases import ALL, CXX, OPERATORS, cases
 from suite import Skip, cuda_torch, main, skip_all
 
 torch = cuda_torch()
@@ -32,6 +32,7 @@ def test_first_use_in_a_capture():
             result = getattr(jit, name)(*case.args)
         for _ in range(2):
             graph.replay()
+        torch.cuda.synchronize()
         case.check(result)
 
 
@@ -45,7 +46,7 @@ def test_functions():
 
 
 def test_operators():
-    for name in ALL:
+    for name in sorted(CXX):
         for case in cases(torch, name, "cuda"):
             case.run(getattr(torch.ops.sgl_kernel, OPERATORS.get(name, name)), *case.more)
 
@@ -57,7 +58,7 @@ def test_the_current_stream():
         torch.cuda.synchronize()
         late = [(a, a.clone()) for a in case.args if torch.is_tensor(a)]
         for a, _ in late:
-            a.view(torch.uint8).zero_() if a.is_contiguous() and a.dim() else None
+            a.copy_(torch.zeros_like(a))
         torch.cuda.synchronize()
         with torch.cuda.stream(torch.cuda.Stream()) as _:
             torch.cuda._sleep(20_000_000)  # some 10 ms
@@ -98,6 +99,11 @@ def test_empty():
     one = torch.ones(1, device="cuda")
     jit.downcast_fp8(e, e, cache, cache.clone(), one, one, torch.empty(0, dtype=torch.int64, device="cuda"))
     jit.sgl_per_tensor_quant_fp8(e, e.to(torch.uint8), one, False)
+    none = torch.empty(0, dtype=torch.int32, device="cuda")
+    jit.set_kv_buffer_kernel(cache, cache.clone(), none, e.to(torch.uint8), e.to(torch.uint8))
+    jit.merge_state(e, e[..., 0].float(), e, e[..., 0].float())
+    assert jit.hadamard_transform(e).shape == e.shape
+    jit.segment_packbits(none.bool(), torch.zeros(1, dtype=torch.int32, device="cuda"), torch.zeros(1, dtype=torch.int32, device="cuda"), cache, 0)
     assert (cache == 7).all() and one.item() == 1
 
 

@@ -134,7 +134,7 @@ extern "C" int emulate_launch(void (*run)(void **), const unsigned grid[3], unsi
   current = &l;
   gridDim = {grid[0], grid[1], grid[2]};
   blockDim = {threads, 1, 1};
-  bool good = threads % 32 == 0 && threads == THREADS && shared_bytes <= SHARED_BYTES;
+  bool good = threads % 32 == 0 && threads <= THREADS && shared_bytes <= SHARED_BYTES;
   for (unsigned x = 0; x < grid[0] && good; x++) {
     blockIdx = {x, 0, 0};
     good = run_block(stacks, shared_bytes);

@@ -336,6 +336,272 @@ static void quant_refuses(void) {
   release(o, QUANT);
 }
 
+/* --- the others: by the reference, whose own results are compared with torch's (tests/native_cases.py) --- */
+
+/* Elements whose numbers differ by more than a step of their dtype and `slack`. */
+static int far(const struct operand *have, const void *want, double slack) {
+  static const double steps[] = {
+      [SGL_JIT_DTYPE_FLOAT32] = 0x1p-22, [SGL_JIT_DTYPE_BFLOAT16] = 0x1p-7, [SGL_JIT_DTYPE_FLOAT16] = 0x1p-10};
+  int wrong = 0;
+  for (size_t i = 0; i < have->bytes / jit_element_size(have->t.dtype); i++) {
+    double a = jit_number(have->t.dtype, have->t.data, (int64_t)i), b = jit_number(have->t.dtype, want, (int64_t)i);
+    wrong += !(fabs(a - b) <= fabs(b) * steps[have->t.dtype] + slack) && !(isnan(a) && isnan(b));
+  }
+  return wrong;
+}
+
+/* Runs `call` on the reference and on the device; output i is then the device's, want[i] the reference's (malloc). */
+typedef sgl_jit_status call_function(const struct operand o[], bool reference, char *message);
+static void both(call_function *call, struct operand o[], int count, int first, int outputs, void *want[]) {
+  char message[512] = "";
+  for (int i = first; i < first + outputs; i++)
+    memset(o[i].t.data, 0x55, o[i].bytes);
+  CU_ASSERT_EQUAL(call(o, true, message), SGL_JIT_OK);
+  UNIT_STRINGS(message, "");
+  for (int i = first; i < first + outputs; i++) {
+    want[i - first] = malloc(o[i].bytes + 1);
+    memcpy(want[i - first], o[i].t.data, o[i].bytes);
+    memset(o[i].t.data, 0x55, o[i].bytes);
+  }
+  to_cuda(o, count, true);
+  CU_ASSERT_EQUAL(call(o, false, message), SGL_JIT_OK);
+  UNIT_STRINGS(message, "");
+}
+
+static sgl_jit_status merge(const struct operand o[], bool reference, char *message) {
+  return reference ? sgl_jit_reference_merge_state(&o[0].t, &o[1].t, &o[2].t, &o[3].t, &o[4].t, &o[5].t, message, 512)
+                   : sgl_jit_merge_state(&o[0].t, &o[1].t, &o[2].t, &o[3].t, &o[4].t, &o[5].t, NULL, message, 512);
+}
+
+static void merge_body(void) {
+  static const int64_t shapes[][3] = {{1, 1, 8},   {3, 2, 64},  {5, 3, 128}, {2, 2, 7},
+                                      {1, 5, 520}, {17, 4, 40}, {2, 1, 1}};
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    for (int half = 0; half < 2; half++) {
+      struct operand o[6];
+      void *want[2];
+      for (int i = 0; i < 6; i++) {
+        make(&o[i],
+             i % 2  ? SGL_JIT_DTYPE_FLOAT32
+             : half ? SGL_JIT_DTYPE_FLOAT16
+                    : SGL_JIT_DTYPE_BFLOAT16,
+             i % 2 ? 2 : 3, shapes[s], 0);
+        fill(&o[i], 8, false);
+      }
+      ((float *)o[1].t.data)[0] = -INFINITY; /* of one: all is b's */
+      both(merge, o, 6, 4, 2, want);
+      bool whole = shapes[s][2] % 8 == 0;
+      UNIT_STRINGS(fakes.cuda->entry, half    ? whole ? "merge_fp16" : "merge_fp16_any"
+                                      : whole ? "merge_bf16"
+                                              : "merge_bf16_any");
+      CU_ASSERT_EQUAL(far(&o[4], want[0], 1e-5), 0);
+      CU_ASSERT_EQUAL(far(&o[5], want[1], 1e-5), 0);
+      /* In place: the same. */
+      unsigned char *apart = malloc(o[4].bytes);
+      char message[512] = "";
+      memcpy(apart, o[4].t.data, o[4].bytes);
+      CU_ASSERT_EQUAL(sgl_jit_merge_state(&o[0].t, &o[1].t, &o[2].t, &o[3].t, &o[0].t, &o[3].t, NULL, message, 512),
+                      SGL_JIT_OK);
+      CU_ASSERT_EQUAL(memcmp(o[0].t.data, apart, o[4].bytes), 0);
+      CU_ASSERT_EQUAL(memcmp(o[3].t.data, o[5].t.data, o[5].bytes), 0);
+      free(apart);
+      free(want[0]);
+      free(want[1]);
+      release(o, 6);
+    }
+}
+
+static sgl_jit_status transform(const struct operand o[], bool reference, char *message) {
+  return reference ? sgl_jit_reference_hadamard_transform(&o[0].t, &o[1].t, 0.37, message, 512)
+                   : sgl_jit_hadamard_transform(&o[0].t, &o[1].t, 0.37, NULL, message, 512);
+}
+
+/* All sizes of the stages, rows apart and together, not whole, many in a block. */
+static void hadamard_body(void) {
+  static const int64_t shapes[][2] = {{1, 1},    {3, 2},    {2, 3},     {5, 8},    {300, 16}, {7, 32},
+                                      {3, 64},   {2, 100},  {9, 128},   {3, 256},  {5, 512},  {2, 1024},
+                                      {1, 2048}, {2, 4096}, {1, 16384}, {1, 32760}};
+  static const sgl_jit_dtype dtypes[] = {SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DTYPE_BFLOAT16, SGL_JIT_DTYPE_FLOAT16};
+  static const char *const entries[] = {"hadamard_fp32", "hadamard_bf16", "hadamard_fp16"};
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    for (int d = 0; d < 3; d++) {
+      struct operand o[2];
+      void *want;
+      make(&o[0], dtypes[d], 2, shapes[s], s % 3 == 1 ? 4 : 0);
+      make(&o[1], dtypes[d], 2, shapes[s], 0);
+      fill(&o[0], 4, false);
+      both(transform, o, 2, 1, 1, &want);
+      UNIT_STRINGS(fakes.cuda->entry, entries[d]);
+      CU_ASSERT_EQUAL(far(&o[1], want, 2e-5 * sqrt((double)shapes[s][1])), 0);
+      free(want);
+      release(o, 2);
+    }
+  /* Every other row. */
+  struct operand o[2];
+  void *want;
+  make(&o[0], SGL_JIT_DTYPE_FLOAT16, 2, (const int64_t[]){8, 64}, 0);
+  make(&o[1], SGL_JIT_DTYPE_FLOAT16, 2, (const int64_t[]){4, 64}, 0);
+  fill(&o[0], 4, false);
+  o[0].sizes[0] = 4;
+  o[0].strides[0] = 128;
+  both(transform, o, 2, 1, 1, &want);
+  CU_ASSERT_EQUAL(far(&o[1], want, 1e-4), 0);
+  free(want);
+  release(o, 2);
+}
+
+/* Rows that need more shared memory than a block may have. */
+static void hadamard_small_device_body(void) {
+  struct operand o[2];
+  char message[512] = "";
+  fakes.cuda->shared_optin = 99 * 1024;
+  for (int long_row = 0; long_row < 2; long_row++) {
+    for (int i = 0; i < 2; i++)
+      make(&o[i], SGL_JIT_DTYPE_FLOAT32, 1, (const int64_t[]){long_row ? 16392 : 16384}, 0);
+    fill(&o[0], 4, false);
+    to_cuda(o, 2, true);
+    CU_ASSERT_EQUAL(transform(o, false, message), long_row ? SGL_JIT_ERROR_UNSUPPORTED : SGL_JIT_OK);
+    UNIT_STRINGS(message,
+                 long_row
+                     ? "hadamard_transform: rows of this size need 147456 bytes of shared memory, the device gives a "
+                       "block 101376"
+                     : "");
+    release(o, 2);
+  }
+}
+
+static sgl_jit_status pack(const struct operand o[], bool reference, char *message) {
+  int64_t segments = o[1].sizes[0] - 1;
+  return reference ? sgl_jit_reference_segment_packbits(&o[0].t, &o[1].t, &o[2].t, &o[3].t, segments, message, 512)
+                   : sgl_jit_segment_packbits(&o[0].t, &o[1].t, &o[2].t, &o[3].t, segments, NULL, message, 512);
+}
+
+static void pack_make(struct operand o[], const int32_t lengths[], int segments, size_t shift) {
+  int64_t bits = 0, bytes = 0;
+  for (int s = 0; s < segments; s++) {
+    bits += lengths[s];
+    bytes += (lengths[s] + 7) / 8;
+  }
+  make(&o[0], SGL_JIT_DTYPE_BOOL, 1, &bits, shift);
+  for (int i = 1; i < 3; i++)
+    make(&o[i], SGL_JIT_DTYPE_INT32, 1, (const int64_t[]){segments + 1}, 0);
+  make(&o[3], SGL_JIT_DTYPE_UINT8, 1, &bytes, 0);
+  for (int64_t i = 0; i < bits; i++)
+    ((unsigned char *)o[0].t.data)[i] = random_value(1) > 0;
+  int32_t *from = o[1].t.data, *to = o[2].t.data;
+  from[0] = to[0] = 0;
+  for (int s = 0; s < segments; s++) {
+    from[s + 1] = from[s] + lengths[s];
+    to[s + 1] = to[s] + (lengths[s] + 7) / 8;
+  }
+}
+
+static void packbits_body(void) {
+  static const int32_t lengths[] = {8, 1, 0, 7, 9, 64, 16, 3000, 17, 8, 20000};
+  for (int segments = 1; segments <= 11; segments++)
+    for (size_t shift = 0; shift < 2; shift++) {
+      struct operand o[4];
+      void *want;
+      pack_make(o, lengths, segments, shift);
+      both(pack, o, 4, 3, 1, &want);
+      CU_ASSERT_EQUAL(memcmp(o[3].t.data, want, o[3].bytes), 0);
+      free(want);
+      release(o, 4);
+    }
+}
+
+static void packbits_values(void) {
+  const unsigned char x[] = {1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1}, want[] = {0x8d, 0x01, 0x01};
+  struct operand o[4];
+  char message[512];
+  pack_make(o, (const int32_t[]){9, 2}, 2, 0);
+  memcpy(o[0].t.data, x, sizeof x);
+  ((unsigned char *)o[0].t.data)[9] = 1;
+  CU_ASSERT_EQUAL(pack(o, true, message), SGL_JIT_OK);
+  CU_ASSERT_EQUAL(((unsigned char *)o[3].t.data)[0], want[0]);
+  CU_ASSERT_EQUAL(((unsigned char *)o[3].t.data)[1], want[1]);
+  CU_ASSERT_EQUAL(((unsigned char *)o[3].t.data)[2], 3);
+  ((int32_t *)o[1].t.data)[2] = 12;
+  CU_ASSERT_EQUAL(pack(o, true, message), SGL_JIT_ERROR_INVALID_ARGUMENT);
+  UNIT_STRINGS(message,
+               "segment_packbits: input_indptr must rise from 0 to at most the 11 elements of x, segment 1 is 9 to 12");
+  ((int32_t *)o[1].t.data)[2] = 11;
+  ((int32_t *)o[2].t.data)[1] = 3;
+  CU_ASSERT_EQUAL(pack(o, true, message), SGL_JIT_ERROR_INVALID_ARGUMENT);
+  UNIT_STRINGS(message, "segment_packbits: y has 3 elements, segment 1 needs 1 from 3 on");
+  release(o, 4);
+}
+
+static sgl_jit_status store(const struct operand o[], bool reference, char *message) {
+  return reference ? sgl_jit_reference_set_kv_buffer_kernel(&o[0].t, &o[1].t, &o[2].t, &o[3].t, &o[4].t, message, 512)
+                   : sgl_jit_set_kv_buffer_kernel(&o[0].t, &o[1].t, &o[2].t, &o[3].t, &o[4].t, NULL, message, 512);
+}
+
+static void store_make(struct operand o[], int64_t tokens, int64_t slots, int64_t row, bool wide, size_t shift) {
+  for (int i = 0; i < 5; i++)
+    make(&o[i], i == 2 ? wide ? SGL_JIT_DTYPE_INT64 : SGL_JIT_DTYPE_INT32 : SGL_JIT_DTYPE_BFLOAT16, i == 2 ? 1 : 3,
+         i == 2 ? &tokens : (const int64_t[]){i < 2 ? slots : tokens, 2, row / 2}, i == 2 ? 0 : shift);
+  fill(&o[3], 8, true);
+  fill(&o[4], 8, true);
+  for (int64_t t = 0; t < tokens; t++)
+    if (wide)
+      ((int64_t *)o[2].t.data)[t] = (t * 3 + 1) % slots;
+    else
+      ((int32_t *)o[2].t.data)[t] = (int32_t)((t * 3 + 1) % slots);
+}
+
+static void store_body(void) {
+  static const int64_t shapes[][3] = {{1, 1, 8}, {5, 7, 64}, {4, 7, 12}, {40, 100, 1024}};
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    for (int wide = 0; wide < 2; wide++)
+      for (size_t shift = 0; shift <= 8; shift += 8) {
+        struct operand o[5];
+        void *want[2];
+        store_make(o, shapes[s][0], shapes[s][1], shapes[s][2], wide, shift);
+        both(store, o, 5, 0, 2, want);
+        UNIT_STRINGS(fakes.cuda->entry, shift == 0 && shapes[s][2] % 8 == 0 ? "store_16" : "store_8");
+        for (int i = 0; i < 2; i++) {
+          CU_ASSERT_EQUAL(memcmp(o[i].t.data, want[i], o[i].bytes), 0);
+          free(want[i]);
+        }
+        release(o, 5);
+      }
+}
+
+static void store_refuses(void) {
+  static const char *const texts[] = {
+      "set_kv_buffer_kernel: v_cache must be float16 like k_cache, got bfloat16",
+      "set_kv_buffer_kernel: loc must be int32 or int64, got uint8",
+      "set_kv_buffer_kernel: rows must be a multiple of 8 bytes, and so far apart, got 124, 124 in k and 124 in "
+      "k_cache",
+      "set_kv_buffer_kernel: rows of k must have as many elements as those of k_cache, 64, got 62",
+      "set_kv_buffer_kernel: loc[2] must be one of the 9 slots of k_cache, got 9",
+      "set_kv_buffer_kernel: each row of k must lie in one piece, got a stride of 40 in dimension 1, not 32; call "
+      ".contiguous()",
+      "set_kv_buffer_kernel: v must have rows as k, 5 of them 64 elements apart, got 5 of them 128 apart",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    struct operand o[5];
+    char message[512] = "";
+    store_make(o, 5, 9, i == 2 ? 62 : 64, true, 0);
+    if (i == 0)
+      o[0].t.dtype = SGL_JIT_DTYPE_FLOAT16;
+    if (i == 1)
+      o[2].t.dtype = SGL_JIT_DTYPE_UINT8;
+    if (i == 3)
+      o[3].sizes[2] = o[4].sizes[2] = 31, o[3].strides[1] = o[4].strides[1] = 31;
+    if (i == 4)
+      ((int64_t *)o[2].t.data)[2] = 9;
+    if (i == 5)
+      o[3].strides[1] = 40;
+    if (i == 6)
+      o[4].strides[0] = 128;
+    CU_ASSERT_EQUAL(store(o, true, message), SGL_JIT_ERROR_INVALID_ARGUMENT);
+    UNIT_STRINGS(message, texts[i]);
+    release(o, 5);
+  }
+}
+
 /* --- all of them --- */
 
 /* Nothing to do, whatever the pointers. */
@@ -390,6 +656,21 @@ static void quant_on_device(void) {
 static void empty(void) {
   start(empty_body);
 }
+static void merge_on_device(void) {
+  start(merge_body);
+}
+static void hadamard_on_device(void) {
+  start(hadamard_body);
+}
+static void hadamard_on_small_device(void) {
+  start(hadamard_small_device_body);
+}
+static void packbits_on_device(void) {
+  start(packbits_body);
+}
+static void store_on_device(void) {
+  start(store_body);
+}
 
 static const struct unit_test tests[] = {
     {"numbers", numbers},
@@ -400,6 +681,13 @@ static const struct unit_test tests[] = {
     {"quant_values", quant_values},
     {"quant_refuses", quant_refuses},
     {"quant_on_device", quant_on_device},
+    {"merge_on_device", merge_on_device},
+    {"hadamard_on_device", hadamard_on_device},
+    {"hadamard_on_small_device", hadamard_on_small_device},
+    {"packbits_values", packbits_values},
+    {"packbits_on_device", packbits_on_device},
+    {"store_refuses", store_refuses},
+    {"store_on_device", store_on_device},
     {"empty", empty},
 };
 UNIT_MAIN("jit/native", tests)

@@ -17,4 +17,4 @@ def test_module_is_provided():
 
 def test_with_deleted_names_only():
     raises(ImportError, "silu_and_mul", lambda: exec("from sgl_kernel import silu_and_mul"))
-    raises(ModuleNotFoundError, "sgl_kernel.memory", lambda: __import__("sgl_kernel.memory"))
+    raises(ModuleNotFoundError, "sgl_kernel.sparse_flash_attn", lambda: __import__("sgl_kernel.sparse_flash_attn"))

@@ -19,7 +19,7 @@ def transform(x, scale=1.0):
     return x * scale
 
 
-hadamard.hadamard_transform = transform
+hadamard.hadamard_transform_12n = transform
 
 
 def logged(f, *args):
@@ -54,13 +54,13 @@ def test_what_an_old_wheel_has():
 
 def test_routes():
     x = torch.ones(4, 2).t()
-    (line,) = logged(lambda: sgl_kernel.hadamard_transform(x, scale=2.0))
-    assert line == {"symbol": "hadamard_transform", "face": "python", "outcome": "ok", "device": "cpu", "tensors": [tensor("x", [2, 4], [1, 2])]}, line
-    (line,) = logged(lambda: raises(ValueError, "negative", sgl_kernel.hadamard_transform, x, -1.0))
+    (line,) = logged(lambda: sgl_kernel.hadamard_transform_12n(x, scale=2.0))
+    assert line == {"symbol": "hadamard_transform_12n", "face": "python", "outcome": "ok", "device": "cpu", "tensors": [tensor("x", [2, 4], [1, 2])]}, line
+    (line,) = logged(lambda: raises(ValueError, "negative", sgl_kernel.hadamard_transform_12n, x, -1.0))
     assert (line["outcome"], line["message"]) == ("error", "ValueError: a negative scale") and line["tensors"] == [tensor("x", [2, 4], [1, 2])], line
-    (line,) = logged(lambda: torch.ops.sgl_kernel.fast_hadamard_transform(x, 2.0))
-    assert (line["symbol"], line["face"], line["outcome"]) == ("hadamard_transform", "operator", "ok") and line["tensors"] == [tensor("x", [2, 4], [1, 2])], line
-    compiled = torch.compile(lambda x: sgl_kernel.hadamard_transform(x, 2.0), fullgraph=True, backend="eager")
+    (line,) = logged(lambda: torch.ops.sgl_kernel.fast_hadamard_transform_12N(x, 2.0))
+    assert (line["symbol"], line["face"], line["outcome"]) == ("hadamard_transform_12n", "operator", "ok") and line["tensors"] == [tensor("x", [2, 4], [1, 2])], line
+    compiled = torch.compile(lambda x: sgl_kernel.hadamard_transform_12n(x, 2.0), fullgraph=True, backend="eager")
     assert torch.equal(compiled(x), x * 2)
 
 

@@ -4,10 +4,11 @@ from unittest import mock
 
 import torch
 import sgl_kernel
+import native_cases
 from checks import assert_close, operands, raises, warned
 
 assert "sgl_kernel_compat" in sys.modules  # torch's entry point
-SERVED = {"bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "sgl_per_tensor_quant_fp8"}
+SERVED = {"bmm_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", *native_cases.ALL}
 
 
 def test_four_forms_are_one_object():
@@ -225,20 +226,20 @@ def test_tombstones():
 def test_dead_operators():
     """They are as the old ones were for all that does not call them, and their error comes through. Guards do not find
     them, before and after their use."""
-    assert not hasattr(torch.ops.sgl_kernel, "store_kv_cache") and hasattr(torch.ops.sgl_kernel, "silu_and_mul")
-    op = torch.ops.sgl_kernel.store_kv_cache
-    many = [torch.ones(2, requires_grad=True) for _ in range(5)]
-    for note in ("not in the same order: k, v, k_cache, v_cache, indices", "reserved_skip_index=-1"):
+    assert not hasattr(torch.ops.sgl_kernel, "scaled_fp4_quant") and hasattr(torch.ops.sgl_kernel, "silu_and_mul")
+    op = torch.ops.sgl_kernel.scaled_fp4_quant
+    many = [torch.ones(2, requires_grad=True) for _ in range(4)]
+    for note in ("the scale factors come back as uint8", "in the swizzled 128x4 layout"):
         raises(RuntimeError, note, op, *many)
-    assert op is torch.ops.sgl_kernel.store_kv_cache and getattr(torch.ops.sgl_kernel, "store_kv_cache", None) is None
-    guarded = lambda x: x + 1 if hasattr(torch.ops.sgl_kernel, "store_kv_cache") else x * 2
+    assert op is torch.ops.sgl_kernel.scaled_fp4_quant and getattr(torch.ops.sgl_kernel, "scaled_fp4_quant", None) is None
+    guarded = lambda x: x + 1 if hasattr(torch.ops.sgl_kernel, "scaled_fp4_quant") else x * 2
     assert torch.compile(guarded, fullgraph=True, backend="eager")(torch.ones(1)) == 2
     with torch.inference_mode():
-        raises(RuntimeError, "store_kv_cache is gone", op, *many)
+        raises(RuntimeError, "scaled_fp4_quant is gone", op, *many)
     for device in ("cpu", "meta"):
-        raises(RuntimeError, "store_kv_cache is gone", op, *[torch.ones(2, device=device) for _ in range(5)])
+        raises(RuntimeError, "scaled_fp4_quant is gone", op, *[torch.ones(2, device=device) for _ in range(4)])
     with mock.patch("torch._subclasses.fake_tensor.log"):
-        raises(Exception, "store_kv_cache is gone", torch.compile(lambda *a: op(*a), fullgraph=True, backend="eager"), *many)
+        raises(Exception, "scaled_fp4_quant is gone", torch.compile(lambda *a: op(*a), fullgraph=True, backend="eager"), *many)
     class Model(torch.nn.Module):
         def forward(self, x):
             return x.relu()

@@ -221,7 +221,7 @@ def test_export_and_modes():
 
 
 def test_dead_names():
-    raises(RuntimeError, "store_kv_cache is gone", torch.ops.sgl_kernel.store_kv_cache, *[torch.ones(2, device="cuda") for _ in range(5)])
+    raises(RuntimeError, "scaled_fp4_quant is gone", torch.ops.sgl_kernel.scaled_fp4_quant, *[torch.ones(2, device="cuda") for _ in range(4)])
     raises(ImportError, "moe_fused_gate is gone", lambda: exec("from sgl_kernel import moe_fused_gate"))
     assert not hasattr(sgl_kernel, "moe_fused_gate")
 

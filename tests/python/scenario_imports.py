@@ -6,7 +6,7 @@ from checks import raises, warned
 
 ROUTER = "def dsv3_router_gemm(): return 'own'\nkept = 'kept'\n"  # of an old wheel
 SERVED = "bmm_fp8"  # by the flashinfer of stand_ins/others
-OTHER = "hadamard_transform"  # by its sglang
+OTHER = "hadamard_transform_12n"  # by its sglang
 FOLDERS = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, FOLDERS)
 

@@ -46,7 +46,33 @@ def test_errors_name_the_argument():
            *[torch.zeros(2, 2, 8, dtype=torch.uint8)] * 2, *[torch.ones(1)] * 2, torch.arange(2, dtype=torch.int32))
 
 
+def test_old_defaults_of_merge_state():
+    a, b, s = torch.zeros(2, 1, 8, dtype=torch.float16), torch.ones(2, 1, 8, dtype=torch.float16), torch.zeros(2, 1, dtype=torch.float64)
+    v, merged = sgl_kernel.merge_state(a, s, b, s + 1)
+    assert v.dtype == torch.float16 and merged.dtype == torch.float32 and torch.allclose(v.float(), torch.tensor(2 / 3), atol=1e-3)
+    assert torch.allclose(merged, torch.log2(torch.tensor(3.0)))
+
+
+def test_what_the_kernel_refuses_torch_does():
+    cache = [torch.zeros(4, 3, dtype=torch.int16) for _ in range(2)]  # an unknown dtype, and rows of 6 bytes
+    loc = torch.tensor([2, 0])
+    for fallback in (False, True):
+        k = torch.randint(0, 100, (2, 3), dtype=torch.int16)
+        sgl_kernel.set_kv_buffer_kernel(*cache, loc, k, k + 1, fallback)
+        assert torch.equal(cache[0][loc], k) and torch.equal(cache[1][loc], k + 1)
+    raises(RuntimeError, "set_kv_buffer_kernel: k_cache must be of a dtype that is known here", torch.ops.sgl_kernel.store_kv_cache, *cache, loc, k, k)
+    cache = [torch.zeros(4, 4) for _ in range(2)]
+    raises(RuntimeError, "loc[1] must be one of the 4 slots of k_cache, got 4", torch.ops.sgl_kernel.store_kv_cache, *cache, torch.tensor([0, 4]), cache[0][:2], cache[1][:2])
+
+
+def test_the_hadamard_operator_is_there():
+    assert hasattr(torch.ops.sgl_kernel, "fast_hadamard_transform")
+    assert str(torch.ops.sgl_kernel.fast_hadamard_transform.default._schema) == "sgl_kernel::fast_hadamard_transform(Tensor x, float scale) -> Tensor"
+    raises(RuntimeError, "hadamard_transform: the last size of x must be at most 32768, got 32769", sgl_kernel.hadamard_transform, torch.ones(32769))
+
+
 def test_default_arguments():
+    assert torch.equal(sgl_kernel.hadamard_transform(torch.tensor([1.0, 2, 3, 4])), torch.tensor([10.0, -2, -4, 0]))
     k = torch.ones(2, 1, 16, dtype=torch.float16)
     outputs = [torch.zeros(2, 1, 16, dtype=torch.uint8) for _ in range(2)]
     sgl_kernel.downcast_fp8(k, 2 * k, *outputs, torch.ones(1), torch.ones(1), torch.tensor([1, 0]))

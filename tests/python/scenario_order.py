@@ -14,7 +14,7 @@ def test_operators():
     output = torch.zeros(2, 256)
     torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
     assert_close(torch, output, want)
-    raises(RuntimeError, "store_kv_cache is gone", torch.ops.sgl_kernel.store_kv_cache, *[output] * 5)
+    raises(RuntimeError, "scaled_fp4_quant is gone", torch.ops.sgl_kernel.scaled_fp4_quant, *[output] * 4)
 
 
 def test_names():

@@ -9,7 +9,7 @@ from checks import operands, raises
 import sgl_kernel_compat
 
 FOLDER = os.environ["SGL_KERNEL_COMPAT_STATS"]
-hadamard.hadamard_transform = lambda x, scale=1.0: x * scale
+hadamard.hadamard_transform_12n = lambda x, scale=1.0: x * scale
 warnings.simplefilter("ignore")
 
 
@@ -52,14 +52,14 @@ def test_operators():
     def f():
         for _ in range(40):
             torch.ops.sgl_kernel.dsv3_router_gemm(output, a, w)
-            torch.ops.sgl_kernel.fast_hadamard_transform(torch.ones(4), 2.0)
+            torch.ops.sgl_kernel.fast_hadamard_transform_12N(torch.ones(4), 2.0)
         raises(RuntimeError, "is gone", lambda: torch.ops.sgl_kernel.top_k_mask_logits(torch.ones(1), torch.ones(1), None, 3))
 
     f()
     line = f.__code__.co_firstlineno
     found = {(use["symbol"], use.get("caller", {}).get("line")): (use["calls"], use.get("samples")) for use in lines() if use.get("face") == "operator"}
     assert found == {("dsv3_router_gemm", None): ({"warn": 40}, None), ("dsv3_router_gemm", line + 2): ({}, 18),
-                     ("hadamard_transform", None): ({"warn": 40}, None), ("hadamard_transform", line + 3): ({}, 18),
+                     ("hadamard_transform_12n", None): ({"warn": 40}, None), ("hadamard_transform_12n", line + 3): ({}, 18),
                      ("top_k_mask_logits", None): ({"tombstone": 1}, None), ("top_k_mask_logits", line + 4): ({}, 1)}, found
     assert {"kernel": "dsv3_router_gemm:256x7168:bfloat16", "calls": 40} in lines()
 

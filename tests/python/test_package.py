@@ -55,13 +55,13 @@ def user_program():
 
 def ranks():
     """128 processes of a job, as torchrun and as Slurm start them: one warns."""
-    code = f"import sys; sys.path[:0] = {[str(SITE), str(STAND_INS / 'bare'), str(STAND_INS / 'others')]}; import sgl_kernel_compat\nfrom sgl_kernel import hadamard_transform"
+    code = f"import sys; sys.path[:0] = {[str(SITE), str(STAND_INS / 'bare'), str(STAND_INS / 'others')]}; import sgl_kernel_compat\nfrom sgl_kernel import hadamard_transform_12n"
     lines = {}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, count in (("RANK", 128), ("SLURM_PROCID", 8)):
             done = pool.map(lambda rank: run([sys.executable, "-I", "-S", "-c", code], **{name: str(rank)}), range(count))
             lines[name] = [(status, line) for status, _, errors in done for line in errors.splitlines() or [""] if status or "Warning" in line]
-    failed = [f"{name}: {found}" for name, found in lines.items() if len(found) != 1 or found[0][0] or "hadamard_transform is deprecated" not in found[0][1]]
+    failed = [f"{name}: {found}" for name, found in lines.items() if len(found) != 1 or found[0][0] or "hadamard_transform_12n is deprecated" not in found[0][1]]
     return len(lines) - len(failed), len(failed), "\n".join(failed)
 
 

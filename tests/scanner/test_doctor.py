@@ -604,9 +604,9 @@ def test_names():
         env.shim()
         names = env.names()
         equal([names["dsv3_router_gemm"][k] for k in ("python", "operator", "cxx")], ["shim", "shim", "nobody"])
-        equal([names["merge_state"][k] for k in ("python", "operator", "cxx")], ["tombstone", "tombstone", "nobody"])
+        equal([names["scaled_fp4_quant"][k] for k in ("python", "operator", "cxx")], ["tombstone", "tombstone", "nobody"])
         env.dist("flashinfer-python", "0.6", {"flashinfer/__init__.py": ""})
-        merge = env.names()["merge_state"]
+        merge = env.names()["scaled_fp4_quant"]
         equal([merge[k] for k in ("python", "operator", "library")], ["library", "tombstone", "flashinfer"])
         out = env.run().out
         contains(out, "name                                         Python     operator   C++        use instead\n")

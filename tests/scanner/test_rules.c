@@ -115,10 +115,14 @@ static void reasons(void) {
   check_why("dsv3_router_gemm", true, "sglang has no C++ replacement; --to jit has one for some functions");
   rules_free(&scan);
   open_rules("0.4.6", NULL);
-  check_why("merge_state", false,
-            "flashinfer.merge_state is the nearest: returns new tensors; it has no output parameters");
+  check_why(
+      "merge_state", false,
+      "sgl_kernel_jit.merge_state replaces it, but is not known to take the same calls: compare them and change it "
+      "by hand");
+  check_why("top_k_mask_logits", false,
+            "flashinfer.sampling.top_k_mask_logits is the nearest: compare the calls and change it by hand");
   check_why("silu_and_mul", false, "sgl_kernel_jit has no kernel for it");
-  check_why("merge_state", true, "sgl_kernel_jit has no kernel for it");
+  check_why("top_k_mask_logits", true, "sgl_kernel_jit has no kernel for it");
   rules_free(&scan);
 }
 

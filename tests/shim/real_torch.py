@@ -6,7 +6,7 @@ One process for each scenario, since torch keeps what was registered. Closing li
 import ctypes, os, sys, tempfile, traceback
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from native_cases import ALL, OPERATORS, cases
+from native_cases import ALL, CXX, OPERATORS, cases
 
 LIB, CONSUMER, OLD_WHEEL, HEADER, CUDA, SCENARIO = sys.argv[1:]
 REGISTERED, ALREADY_DEFINED = 1, 2  # sgl_compat_op_state
@@ -19,9 +19,12 @@ SCHEMAS = {  # as the old wheels had them
     "downcast_fp8": "(Tensor k, Tensor v, Tensor k_out, Tensor v_out, Tensor k_scale, Tensor v_scale, Tensor loc, int mult, int offset)",
     "dsv3_fused_a_gemm": "(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b)",
     "dsv3_router_gemm": "(Tensor($0! -> ) output, Tensor mat_a, Tensor mat_b)",
+    "merge_state": "(Tensor v_a, Tensor s_a, Tensor v_b, Tensor s_b, Tensor($0! -> ) v_merged, Tensor($1! -> ) s_merged)",
+    "segment_packbits": "(Tensor x, Tensor input_indptr, Tensor output_indptr, Tensor($0! -> ) y, int batch_size, int cuda_stream)",
+    "store_kv_cache": "(Tensor k_cache, Tensor v_cache, Tensor out_loc, Tensor k, Tensor v)",
     "sgl_per_tensor_quant_fp8": "(Tensor input, Tensor($0! -> ) output_q, Tensor($1! -> ) output_s, bool is_static)",
 }
-SERVED = ["bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "sgl_per_tensor_quant_fp8"]
+SERVED = ["bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "merge_state", "sgl_per_tensor_quant_fp8", "segment_packbits", "store_kv_cache"]
 
 
 def load():
@@ -103,7 +106,7 @@ def main_registers():
 
 
 def main_native():
-    for name in ALL:
+    for name in sorted(CXX):
         for case in cases(torch, name, "cpu"):
             case.run(getattr(torch.ops.consumer, name), *case.more)
         before = cases(torch, name, "cpu")
@@ -424,7 +427,13 @@ def header_finds_the_stream_once():
 def header_native():
     for name in ALL:
         for case in cases(torch, name, "cpu"):
-            case.run(getattr(torch.ops.header, name), *case.more)
+            if name == "hadamard_transform":  # writes into a tensor that it is given
+                output = torch.empty(case.args[0].shape, dtype=case.args[0].dtype)
+                if case.args[0].stride(-1) == 1:
+                    torch.ops.header.hadamard_transform(case.args[0], output, case.args[1])
+                    case.check(output)
+            else:
+                case.run(getattr(torch.ops.header, name), *case.more)
 
 
 def header_on_real_tensors():

@@ -178,7 +178,7 @@ def test_every_function_throws():
     for row in functions.values():
         best = row.routes[0]
         advice = "there is no replacement" if best.kind == "none" else f"use {best.module}.{best.name}"
-        if best.kind == "jit":
+        if best.kind == "jit" and row.declaration.startswith("void "):
             assert "torch" in said[row.id] and "is gone" not in said[row.id] and said[row.id] != "returned", (row.id, said[row.id])
         else:
             assert re.search(rf"^the C\+\+ function .*\b{row.cxx_name()}\(.* is gone, sgl_kernel has dropped it in {re.escape(row.gone('cxx'))} ", said[row.id]), said[row.id]

@@ -22,6 +22,8 @@ static void downcast(at::Tensor k, at::Tensor v, at::Tensor k_out, at::Tensor v_
   sgl_kernel_jit::downcast_fp8(k, v, k_out, v_out, k_scale, v_scale, loc, mult, offset);
 }
 
+static void hadamard_transform(const at::Tensor &x, at::Tensor output, double scale) { sgl_kernel_jit::hadamard_transform(x, output, scale); }
+
 static int64_t stream(int64_t device) {
   return reinterpret_cast<int64_t>(sgl_kernel_jit::detail::current_cuda_stream(static_cast<int32_t>(device)));
 }
@@ -32,6 +34,11 @@ TORCH_LIBRARY(header, m) {
   m.def("bmm_fp8(Tensor a, Tensor b, Tensor(a!) d, Tensor a_scale, Tensor b_scale, Tensor workspace) -> ()", bmm_fp8);
   m.def("downcast_fp8(Tensor k, Tensor v, Tensor(a!) k_out, Tensor(b!) v_out, Tensor k_scale, Tensor v_scale, Tensor loc, int mult, "
         "int offset) -> ()", downcast);
+  m.def("hadamard_transform(Tensor x, Tensor(a!) output, float scale) -> ()", hadamard_transform);
+  m.def("merge_state(Tensor v_a, Tensor s_a, Tensor v_b, Tensor s_b, Tensor v_merged, Tensor s_merged) -> ()", sgl_kernel_jit::merge_state);
+  m.def("segment_packbits(Tensor x, Tensor input_indptr, Tensor output_indptr, Tensor(a!) y, int batch_size, int cuda_stream) -> ()",
+        sgl_kernel_jit::segment_packbits);
+  m.def("set_kv_buffer_kernel(Tensor k_cache, Tensor v_cache, Tensor out_loc, Tensor k, Tensor v) -> ()", sgl_kernel_jit::set_kv_buffer_kernel);
   m.def("sgl_per_tensor_quant_fp8(Tensor input, Tensor(a!) output_q, Tensor(b!) output_s, bool is_static) -> ()",
         sgl_kernel_jit::sgl_per_tensor_quant_fp8);
   m.def("fused_a(Tensor(a!) output, Tensor mat_a, Tensor mat_b) -> ()", fused_a);

@@ -238,6 +238,59 @@ SGL_JIT_API sgl_jit_status sgl_jit_sgl_per_tensor_quant_fp8(const sgl_jit_tensor
                                                             const sgl_jit_tensor *output_s, int is_static, void *stream,
                                                             char *message, size_t message_size);
 
+/* v_merged = v_a * 2^(s_a - s) + v_b * 2^(s_b - s) with s = log2(2^s_a + 2^s_b), which s_merged gets: two partial
+ * results of attention made one. Logarithms are of base 2, not natural ones.
+ *
+ *   v_a, v_b, v_merged  [tokens, heads, dim]  bfloat16 or float16, all of one dtype
+ *   s_a, s_b, s_merged  [tokens, heads]       float32
+ *
+ * v_merged may be v_a or v_b itself, s_merged s_a or s_b. Where both s are -infinity, or one is +infinity, all is NaN,
+ * as in the deleted kernel. Weights and products are float32, v_merged is rounded once. */
+SGL_JIT_API sgl_jit_status sgl_jit_merge_state(const sgl_jit_tensor *v_a, const sgl_jit_tensor *s_a,
+                                               const sgl_jit_tensor *v_b, const sgl_jit_tensor *s_b,
+                                               const sgl_jit_tensor *v_merged, const sgl_jit_tensor *s_merged,
+                                               void *stream, char *message, size_t message_size);
+
+/* output[..., i] = scale * sum over j of H[i][j] * x[..., j], H the Hadamard matrix of Sylvester's order: H[i][j] is -1
+ * to the number of ones in i & j.
+ *
+ *   x       [..., columns]  float32, bfloat16 or float16; each row in one piece, rows equally far apart
+ *   output  as x, contiguous
+ *
+ * columns up to 32768; where it is no power of two, as if zeros came behind them up to the next one. Sums are float32,
+ * in stages, the output is rounded once. More than 16384 columns need 147456 bytes of shared memory for a block:
+ * SGL_JIT_ERROR_UNSUPPORTED on compute capabilities 8.6, 8.9 and 12.0. */
+SGL_JIT_API sgl_jit_status sgl_jit_hadamard_transform(const sgl_jit_tensor *x, const sgl_jit_tensor *output,
+                                                      double scale, void *stream, char *message, size_t message_size);
+
+/* Bit i % 8 of y[output_indptr[s] + i / 8] = x[input_indptr[s] + i] != 0 for each i of segment s, which ends at
+ * input_indptr[s + 1]; the bits behind its last one are 0.
+ *
+ *   x              bool or uint8, any sizes
+ *   input_indptr   int32 [batch_size + 1] or longer, rising
+ *   output_indptr  int32 [batch_size + 1] or longer
+ *   y              uint8, any sizes
+ *
+ * On a device a segment that does not lie in x is left out, and what would lie behind y is not written. */
+SGL_JIT_API sgl_jit_status sgl_jit_segment_packbits(const sgl_jit_tensor *x, const sgl_jit_tensor *input_indptr,
+                                                    const sgl_jit_tensor *output_indptr, const sgl_jit_tensor *y,
+                                                    int64_t batch_size, void *stream, char *message,
+                                                    size_t message_size);
+
+/* k_cache[loc[t]] = k[t] and v_cache[loc[t]] = v[t] for each token t, as bytes.
+ *
+ *   k_cache, v_cache  [slots, ...]   any of the dtypes above, all four of one; rows lie in one piece each, with any
+ *                                    distance between them, the same in both
+ *   loc               int32 or int64 [tokens], contiguous; two tokens of one slot leave either
+ *   k, v              [tokens, ...]  likewise, with rows of as many elements; or contiguous tensors of as many elements
+ *
+ * Rows and their distances are multiples of 8 bytes, and so is where data starts (the deleted kernel asked for rows of
+ * a multiple of 128 bytes). Overlaps are not looked for: both caches may be slices of one tensor. */
+SGL_JIT_API sgl_jit_status sgl_jit_set_kv_buffer_kernel(const sgl_jit_tensor *k_cache, const sgl_jit_tensor *v_cache,
+                                                        const sgl_jit_tensor *loc, const sgl_jit_tensor *k,
+                                                        const sgl_jit_tensor *v, void *stream, char *message,
+                                                        size_t message_size);
+
 /* --- the other side of a comparison --- */
 
 /* Copy a tensor's elements to host memory, or host memory into a tensor, in the order in which they lie in memory, and
@@ -272,6 +325,23 @@ SGL_JIT_API sgl_jit_status sgl_jit_reference_sgl_per_tensor_quant_fp8(const sgl_
                                                                       const sgl_jit_tensor *output_s, int is_static,
                                                                       char *message, size_t message_size);
 
+SGL_JIT_API sgl_jit_status sgl_jit_reference_merge_state(const sgl_jit_tensor *v_a, const sgl_jit_tensor *s_a,
+                                                         const sgl_jit_tensor *v_b, const sgl_jit_tensor *s_b,
+                                                         const sgl_jit_tensor *v_merged, const sgl_jit_tensor *s_merged,
+                                                         char *message, size_t message_size);
+SGL_JIT_API sgl_jit_status sgl_jit_reference_hadamard_transform(const sgl_jit_tensor *x, const sgl_jit_tensor *output,
+                                                                double scale, char *message, size_t message_size);
+SGL_JIT_API sgl_jit_status sgl_jit_reference_segment_packbits(const sgl_jit_tensor *x,
+                                                              const sgl_jit_tensor *input_indptr,
+                                                              const sgl_jit_tensor *output_indptr,
+                                                              const sgl_jit_tensor *y, int64_t batch_size,
+                                                              char *message, size_t message_size);
+SGL_JIT_API sgl_jit_status sgl_jit_reference_set_kv_buffer_kernel(const sgl_jit_tensor *k_cache,
+                                                                  const sgl_jit_tensor *v_cache,
+                                                                  const sgl_jit_tensor *loc, const sgl_jit_tensor *k,
+                                                                  const sgl_jit_tensor *v, char *message,
+                                                                  size_t message_size);
+
 /* --- kernels ahead of their first use --- */
 
 /* Numbers are part of the ABI. */
@@ -279,7 +349,11 @@ typedef enum sgl_jit_op {
   SGL_JIT_OP_DSV3_ROUTER_GEMM = 0,
   SGL_JIT_OP_DSV3_FUSED_A_GEMM = 1,
   SGL_JIT_OP_DOWNCAST_FP8 = 2,
-  SGL_JIT_OP_SGL_PER_TENSOR_QUANT_FP8 = 3
+  SGL_JIT_OP_SGL_PER_TENSOR_QUANT_FP8 = 3,
+  SGL_JIT_OP_MERGE_STATE = 4,
+  SGL_JIT_OP_HADAMARD_TRANSFORM = 5,
+  SGL_JIT_OP_SEGMENT_PACKBITS = 6,
+  SGL_JIT_OP_SET_KV_BUFFER_KERNEL = 7
 } sgl_jit_op;
 
 /* One compiled kernel: it serves every number of tokens of its shape. Limits as in the operators above. Of an operator

@@ -158,6 +158,55 @@ inline void sgl_per_tensor_quant_fp8(at::Tensor input, at::Tensor output_q, at::
   TORCH_CHECK(status == SGL_JIT_OK, message);
 }
 
+/* v_merged = v_a * 2^(s_a - s) + v_b * 2^(s_b - s) with s = log2(2^s_a + 2^s_b), which s_merged gets. */
+inline void merge_state(at::Tensor v_a, at::Tensor s_a, at::Tensor v_b, at::Tensor s_b, at::Tensor v_merged,
+                        at::Tensor s_merged) {
+  static const char name[] = "merge_state";
+  const sgl_jit_tensor va = detail::read_view(v_a, name), sa = detail::read_view(s_a, name);
+  const sgl_jit_tensor vb = detail::read_view(v_b, name), sb = detail::read_view(s_b, name);
+  const sgl_jit_tensor v = detail::written_view(v_merged, name), s = detail::written_view(s_merged, name);
+  char message[512];
+  const sgl_jit_status status =
+      sgl_jit_merge_state(&va, &sa, &vb, &sb, &v, &s, detail::stream_of(va), message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* output = scale * H x for each row of x, H the Hadamard matrix; output is a contiguous tensor of the same sizes. (The
+ * deleted function made it; nothing here allocates.) */
+inline void hadamard_transform(const at::Tensor &x, at::Tensor &output, double scale) {
+  static const char name[] = "hadamard_transform";
+  const sgl_jit_tensor from = detail::read_view(x, name), to = detail::written_view(output, name);
+  char message[512];
+  const sgl_jit_status status =
+      sgl_jit_hadamard_transform(&from, &to, scale, detail::stream_of(from), message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* Bit i % 8 of y[output_indptr[s] + i / 8] = x[input_indptr[s] + i], for each segment s. cuda_stream: a cudaStream_t,
+ * as the deleted function took it: 0 is the default stream, not PyTorch's current one. */
+inline void segment_packbits(at::Tensor x, at::Tensor input_indptr, at::Tensor output_indptr, at::Tensor y,
+                             int64_t batch_size, int64_t cuda_stream = 0) {
+  static const char name[] = "segment_packbits";
+  const sgl_jit_tensor from = detail::read_view(x, name), to = detail::written_view(y, name);
+  const sgl_jit_tensor starts = detail::read_view(input_indptr, name), places = detail::read_view(output_indptr, name);
+  char message[512];
+  const sgl_jit_status status = sgl_jit_segment_packbits(
+      &from, &starts, &places, &to, batch_size, reinterpret_cast<void *>(cuda_stream), message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
+/* k_cache[loc[t]] = k[t] and v_cache[loc[t]] = v[t]. */
+inline void set_kv_buffer_kernel(at::Tensor k_cache, at::Tensor v_cache, at::Tensor loc, at::Tensor k, at::Tensor v) {
+  static const char name[] = "set_kv_buffer_kernel";
+  const sgl_jit_tensor keys_to = detail::written_view(k_cache, name), values_to = detail::written_view(v_cache, name);
+  const sgl_jit_tensor slots = detail::read_view(loc, name);
+  const sgl_jit_tensor keys = detail::read_view(k, name), values = detail::read_view(v, name);
+  char message[512];
+  const sgl_jit_status status = sgl_jit_set_kv_buffer_kernel(&keys_to, &values_to, &slots, &keys, &values,
+                                                             detail::stream_of(keys), message, sizeof message);
+  TORCH_CHECK(status == SGL_JIT_OK, message);
+}
+
 } // namespace sgl_kernel_jit
 
 #endif

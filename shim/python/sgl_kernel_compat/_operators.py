@@ -107,6 +107,18 @@ def _define(name):
     _kept[name] = library
 
 
+def _serve_in_python(name):
+    """C registers no operator that returns a tensor: the function of this project's own kernel is called."""
+    import torch
+
+    library = torch.library.Library(PACKAGE, "FRAGMENT")
+    library.define(OPERATORS[name]["schema"])
+    for key in ("CUDA", "CPU"):
+        library.impl(name, functools.partial(_call, name), key)
+    _kept[name] = library
+    return ""
+
+
 def _is_routed(name):
     """Is there another operator that takes the same? Or may a route of the Python function lead somewhere, and does the operator
     take the same in the same order?"""
@@ -213,7 +225,8 @@ def register(present, version):
             continue
         served = any(kind == "jit" for kind, *_ in SYMBOLS.get(facts["id"], {}).get("routes", ()))
         try:
-            why = (why_not or _serve(name)) if served else ""
+            serve = _serve if facts["schema"].endswith("-> ()") else _serve_in_python
+            why = (why_not or serve(name)) if served else ""
             if served and not why:
                 _registered.add(name)
             if why or (not served and _policy.of(facts["id"]).stage != "silent"):

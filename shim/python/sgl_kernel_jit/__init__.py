@@ -5,13 +5,17 @@ product of cuBLASLt.
     dsv3_fused_a_gemm(mat_a, mat_b, output=None) -> Tensor
     bmm_fp8(A, B, A_scale, B_scale, dtype, out=None) -> Tensor
     downcast_fp8(k, v, k_out, v_out, k_scale, v_scale, loc, mult=1, offset=0)
+    hadamard_transform(x, scale=1.0) -> Tensor
+    merge_state(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None) -> (Tensor, Tensor)
+    segment_packbits(x, input_indptr, output_indptr, y, batch_size)
+    set_kv_buffer_kernel(k_cache, v_cache, loc, k, v, fallback=False)
     sgl_per_tensor_quant_fp8(input, output_q, output_s, is_static)
 
-All are torch operators underneath (torch.ops.sgl_kernel_jit.NAME, with the deleted schemas), so torch.compile, fake tensors
+All are torch operators underneath (torch.ops.sgl_kernel_jit.NAME, with the deleted schemas or what they write added), so torch.compile, fake tensors
 and CUDA graphs take them. Shapes, limits and environment variables: sgl_kernel_jit.h; errors are RuntimeErrors that name
 the argument. Importing this starts no CUDA context and looks for no toolkit."""
 import ctypes
-from typing import Optional
+from typing import Optional, Tuple
 
 import torch
 
@@ -19,7 +23,8 @@ from sgl_kernel_jit import _library
 from sgl_kernel_jit._version import __version__
 
 __all__ = [
-    "bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "set_backend", "sgl_per_tensor_quant_fp8", "warm", "warm_done",
+    "bmm_fp8", "downcast_fp8", "dsv3_fused_a_gemm", "dsv3_router_gemm", "get_backend", "hadamard_transform", "merge_state", "segment_packbits",
+    "set_backend", "set_kv_buffer_kernel", "sgl_per_tensor_quant_fp8", "warm", "warm_done",
 ]
 
 _why = _library.message_of(_library.compat().sgl_compat_register_jit_ops)
@@ -29,6 +34,10 @@ _router = torch.ops.sgl_kernel_jit.dsv3_router_gemm.default
 _fused_a = torch.ops.sgl_kernel_jit.dsv3_fused_a_gemm.default
 _bmm_fp8 = torch.ops.sgl_kernel_jit.bmm_fp8.default
 _downcast_fp8 = torch.ops.sgl_kernel_jit.downcast_fp8.default
+_hadamard_transform = torch.ops.sgl_kernel_jit.hadamard_transform.default
+_merge_state = torch.ops.sgl_kernel_jit.merge_state.default
+_segment_packbits = torch.ops.sgl_kernel_jit.segment_packbits.default
+_store_kv_cache = torch.ops.sgl_kernel_jit.store_kv_cache.default
 _per_tensor_quant_fp8 = torch.ops.sgl_kernel_jit.sgl_per_tensor_quant_fp8.default
 
 
@@ -88,8 +97,56 @@ def sgl_per_tensor_quant_fp8(input: torch.Tensor, output_q: torch.Tensor, output
     _per_tensor_quant_fp8(input, output_q, output_s, is_static)
 
 
+def merge_state(
+    v_a: torch.Tensor, s_a: torch.Tensor, v_b: torch.Tensor, s_b: torch.Tensor, v_merged: Optional[torch.Tensor] = None,
+    s_merged: Optional[torch.Tensor] = None,
+) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Two partial results of attention, v [tokens, heads, dim] (bfloat16 or float16) with s [tokens, heads], logarithms of base 2
+    of sums of exponentials, made one: v_merged and s_merged (float32), new tensors or those given."""
+    s_a, s_b = s_a.to(torch.float32), s_b.to(torch.float32)
+    v_merged = torch.empty_like(v_a) if v_merged is None else v_merged
+    s_merged = torch.empty_like(s_a) if s_merged is None else s_merged
+    _merge_state(v_a, s_a, v_b, s_b, v_merged, s_merged)
+    return v_merged, s_merged
+
+
+def hadamard_transform(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+    """scale * H x along the last dimension, H the Hadamard matrix of Sylvester's order; float32, bfloat16 or float16. Where the
+    dimension, at most 32768, is no power of two, as if zeros came behind it. Returns a new contiguous tensor."""
+    rows = x.reshape(-1, x.size(-1))
+    if rows.stride(-1) != 1 and rows.size(-1) > 1:
+        rows = rows.contiguous()
+    output = rows.new_empty(rows.shape)
+    _hadamard_transform(rows, output, scale)
+    return output.view(x.shape)
+
+
+def segment_packbits(x: torch.Tensor, input_indptr: torch.Tensor, output_indptr: torch.Tensor, y: torch.Tensor, batch_size: int) -> None:
+    """Packs segment s of x (bool), input_indptr[s] to input_indptr[s + 1], into bits of y (uint8) from output_indptr[s] on, the first
+    in the lowest bit. The index pointers are int32."""
+    _segment_packbits(x, input_indptr, output_indptr, y, batch_size)
+
+
+def set_kv_buffer_kernel(
+    k_cache: torch.Tensor, v_cache: torch.Tensor, loc: torch.Tensor, k: torch.Tensor, v: torch.Tensor, fallback: bool = False
+) -> None:
+    """k_cache[loc] = k and v_cache[loc] = v, which are of one dtype; loc is int32 or int64. As the deleted function, it lets torch do
+    what the kernel refuses, and with fallback all."""
+    if not fallback:
+        try:
+            _store_kv_cache(k_cache, v_cache, loc, k, v)
+            return
+        except RuntimeError:
+            pass
+    k_cache[loc] = k
+    v_cache[loc] = v
+
+
 _BACKENDS = ("auto", "reference")  # sgl_jit_backend
-_OPS = ("dsv3_router_gemm", "dsv3_fused_a_gemm", "downcast_fp8", "sgl_per_tensor_quant_fp8")  # sgl_jit_op
+_OPS = (  # sgl_jit_op
+    "dsv3_router_gemm", "dsv3_fused_a_gemm", "downcast_fp8", "sgl_per_tensor_quant_fp8", "merge_state", "hadamard_transform", "segment_packbits",
+    "set_kv_buffer_kernel",
+)
 _DTYPES = {torch.float32: 1, torch.bfloat16: 2}  # sgl_jit_dtype
 
 
