@@ -333,8 +333,8 @@ static void look_at_left_over(struct reader *reader, const char *path, const cha
   struct stat s;
   char *whole = format("%s/%.*s", path, (int)(strlen(name) - strlen(".new") - 1), name + 1);
   if (stat(whole, &s) != 0) {
-    tool_error("%s/%s: a process has ended while it wrote its first statistics, which are lost; remove the file when "
-               "they are counted again",
+    tool_error("%s/%s: a process writes its first statistics, or was ended while it did and they are lost; remove the "
+               "file when they are counted again",
                path, name);
     reader->good = false;
   }

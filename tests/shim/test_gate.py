@@ -94,7 +94,7 @@ def test_uses():
         out = gate(policy, use(calls=[("error", 2)], failed=2), status=1)
         assert out.startswith(f"{ROUTER}: warn to error: no\n    it is in use: 2 times, in 1 process"), out
     # What nobody answers for fails whatever its stage is.
-    equal(gate("segment_packbits = warn\n", use("segment_packbits", calls=[("tombstone", 2)])), "segment_packbits: warn to error: yes\n")
+    equal(gate("is_hopper_arch = warn\n", use("is_hopper_arch", calls=[("tombstone", 2)])), "is_hopper_arch: warn to error: yes\n")
 
 
 def test_sources():
@@ -207,7 +207,7 @@ def test_a_process_that_was_killed_while_it_wrote():
         assert f"{ROUTER}: warn to error: yes\n" in run("--policy", "policy", "--stats", ".", cwd=folder)
         (folder / ".node1-8-1.jsonl.new").write_text("")
         out = run("--policy", "policy", "--stats", ".", status=3, cwd=folder)
-        assert "./.node1-8-1.jsonl.new: a process has ended while it wrote its first statistics" in out and f"{ROUTER}: warn to error: not known\n" in out, out
+        assert "./.node1-8-1.jsonl.new: a process writes its first statistics, or was ended while it did" in out and f"{ROUTER}: warn to error: not known\n" in out, out
 
 
 def test_damaged_statistics():
