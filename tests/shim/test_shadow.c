@@ -212,6 +212,37 @@ static void mismatch(void) {
   CU_ASSERT_EQUAL(system(command), 0);
 }
 
+extern unsigned usage_first_ms, usage_interval_ms;
+
+static uint64_t late_now(void) {
+  usleep(50000);
+  return slow_now();
+}
+
+/* Statistics are written while the only call is compared, and then nothing else happens. */
+static void in_statistics(void) {
+  char command[128];
+  setenv("SGL_KERNEL_COMPAT_STATS", folder, 1);
+  usage_first_ms = usage_interval_ms = 1;
+  shadow_now = late_now;
+  prepare();
+  EXPECT(shadow_set(SERVE_DSV3_ROUTER_GEMM, &always));
+  call();
+  EXPECT(shadow_get_counts(SERVE_DSV3_ROUTER_GEMM).matches == 1);
+  snprintf(command, sizeof command, "grep -q '\"calls\":1,\"matches\":1,' %s/*.jsonl", folder);
+  for (int i = 0; i < 100 && system(command) != 0; i++)
+    usleep(20000);
+  EXPECT(system(command) == 0);
+}
+static void statistics(void) {
+  char own[] = "/tmp/sgl-shadow-XXXXXX", command[128];
+  EXPECT(mkdtemp(own) != NULL);
+  memcpy(folder, own, sizeof own);
+  world_child(in_statistics);
+  snprintf(command, sizeof command, "rm -rf %s", own);
+  EXPECT(system(command) == 0);
+}
+
 static void in_no_folder(void) {
   prepare();
   unsetenv("SGL_KERNEL_COMPAT_SHADOW_DIR");
@@ -395,6 +426,7 @@ static const struct unit_test tests[] = {
     {"budget", budget},
     {"mismatch", mismatch},
     {"not_saved", not_saved},
+    {"statistics", statistics},
     {"settings", settings},
     {"errors", errors},
     {"old_wheel", old_wheel},
