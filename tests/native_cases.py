@@ -106,7 +106,7 @@ def merge_state(torch, device):
 
 def hadamard_transform(torch, device):
     shapes = [(1, 1), (3, 2), (2, 3, 8), (5, 16), (4, 7), (3, 32), (7, 64), (130, 128), (3, 137), (2, 4, 256), (9, 512), (2, 1000), (3, 1024), (5, 4096),
-              (2, 8192), (1, 16384), (1, 20000), (2, 32768)]
+              (2, 8192), (140, 4096), (1, 16384), (1, 20000), (2, 32768)]
     for shape in shapes:
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             for layout in ("contiguous", "rows apart", "transposed"):

@@ -5,7 +5,7 @@
 // difference. A thread takes 8 elements that differ in three bits, makes those three stages in registers, and puts them
 // into shared memory; then the next three bits. The first bits come from the input, 8 neighbours; the last results go to
 // the output at once. Where log_size is no multiple of 3, the last thread's eight differ in the highest three bits, and
-// stages that were made already are left out. A block has as many rows as make it 2048 elements, or one.
+// stages that were made already are left out. A block has as many rows as make it 512 elements, or one.
 constexpr int THREADS = 1024; // at most
 #include <elements.cuh>
 

@@ -418,9 +418,9 @@ static sgl_jit_status transform(const struct operand o[], bool reference, char *
 
 /* All sizes of the stages, rows apart and together, not whole, many in a block. */
 static void hadamard_body(void) {
-  static const int64_t shapes[][2] = {{1, 1},    {3, 2},    {2, 3},     {5, 8},    {300, 16}, {7, 32},
-                                      {3, 64},   {2, 100},  {9, 128},   {3, 256},  {5, 512},  {2, 1024},
-                                      {1, 2048}, {2, 4096}, {1, 16384}, {1, 32760}};
+  static const int64_t shapes[][2] = {{1, 1},    {3, 2},    {2, 3},      {5, 8},     {300, 16}, {7, 32},
+                                      {3, 64},   {2, 100},  {9, 128},    {3, 256},   {5, 512},  {2, 1024},
+                                      {1, 2048}, {2, 4096}, {140, 4090}, {1, 16384}, {1, 32760}};
   static const sgl_jit_dtype dtypes[] = {SGL_JIT_DTYPE_FLOAT32, SGL_JIT_DTYPE_BFLOAT16, SGL_JIT_DTYPE_FLOAT16};
   static const char *const entries[] = {"hadamard_fp32", "hadamard_bf16", "hadamard_fp16"};
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
