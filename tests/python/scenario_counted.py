@@ -10,6 +10,7 @@ from checks import operands, raises
 from unittest import mock
 
 import sgl_kernel_compat
+from sgl_kernel_compat import _answers
 
 REAL = vars(sgl_kernel.gemm)["dsv3_router_gemm"]
 
@@ -109,6 +110,43 @@ def test_a_stage_under_a_star():
     assert {n: calls for n, calls in counted().items() if n not in before} == {call.__code__.co_firstlineno: {"error": 1}}
     sgl_kernel_compat.set_stage("dsv3_router_gemm", "silent")
     assert (call() == 42).all()
+
+
+def test_a_refused_access_is_one_use():
+    """Python asks the module's __getattr__ too when a property has raised AttributeError."""
+    sgl_kernel_compat.set_stage("dsv3_router_gemm", "error")
+
+    def from_import():
+        from sgl_kernel import dsv3_router_gemm
+
+    accesses = [
+        lambda: sgl_kernel.dsv3_router_gemm,
+        lambda: sgl_kernel.gemm.dsv3_router_gemm,
+        lambda: getattr(sgl_kernel, "dsv3_router_gemm"),
+        from_import,
+    ]
+    before = counted()
+    for access in accesses:
+        e = raises((AttributeError, ImportError), "its stage is error (set_stage, ", access)
+        assert "dsv3_router_gemm is deprecated" in str(e), e
+    asks = [lambda: hasattr(sgl_kernel, "dsv3_router_gemm"), lambda: getattr(sgl_kernel, "dsv3_router_gemm", False), lambda: hasattr(sgl_kernel.gemm, "dsv3_router_gemm")]
+    for ask in asks:
+        assert ask() is False
+    found = {n: calls for n, calls in counted().items() if n not in before}
+    assert found == {f.__code__.co_firstlineno + (f is from_import): {"error": 1} for f in accesses} | {asks[0].__code__.co_firstlineno: {"error": 3}}, found
+    sgl_kernel_compat.set_stage("dsv3_router_gemm", "silent")
+    assert sgl_kernel.dsv3_router_gemm is REAL
+
+
+def test_a_kernel_that_cannot_run_is_one_use():
+    access = lambda: sgl_kernel.dsv3_router_gemm
+    before = counted()
+    with mock.patch.dict(_answers._found, clear=True), mock.patch.object(_answers, "why_not_jit", lambda: "no GPU here"):
+        sgl_kernel_compat.set_policy("serve dsv3_router_gemm = jit")
+        raises(AttributeError, "cannot run here: no GPU here; ", access)
+    sgl_kernel_compat.set_policy("serve dsv3_router_gemm = auto")
+    assert {n: calls for n, calls in counted().items() if n not in before} == {access.__code__.co_firstlineno: {"tombstone": 1}}, counted()
+    assert access() is REAL
 
 
 def test_a_process_that_uses_nothing():

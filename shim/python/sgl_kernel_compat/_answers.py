@@ -227,29 +227,36 @@ def _refusing(module, symbol, value):
     return functools.update_wrapper(refused, value)
 
 
-def own(module, name, symbol, frame):
+def own(module, name, symbol, frame, is_told=False):
     """What frame gets for module.name, which the installed package has, as a function of the package's value, and its place
-    for _usage.again: by a stage, if one is set, or the kill switch. The package's own code is not told."""
+    for _usage.again: by a stage, if one is set, or the kill switch. The package's own code is not told. is_told: this access
+    has been counted, and refused, before."""
     where, facts, policy = f"{module}.{name}", SYMBOLS[symbol], _policy.of(symbol)
     statement = _warn.statement(frame)
     if statement is not None and _is_the_packages(statement):
         return lambda value: value, None
+
+    def count(stage):
+        return None if is_told else _usage.access(symbol, stage, frame)
+
     if policy.is_set and _policy.is_forbidden(symbol):
         if statement is not None and _is_star(statement):
             _warn.at_access(where, forbidden_text(where, facts, symbol), frame)
             return functools.partial(_refusing, module, symbol), None
-        _usage.access(symbol, policy.stage, frame)
+        count(policy.stage)
         _refuse(module, forbidden_text(where, facts, symbol), frame)
-    place = _usage.access(symbol, policy.stage if policy.is_set else "silent", frame)
+    make = functools.partial(_log.logged, symbol)
+    if policy.serve in ("jit", "reference") and _has_kernel(symbol):
+        try:
+            function = find(symbol)
+        except Gone as gone:
+            count("tombstone")
+            _refuse(module, f"{gone_text(where, facts, gone.args, gone.cause)}; the policy serves it by {policy.serve} ({policy.serve_origin})", frame)
+        make = lambda value: function
+    place = count(policy.stage if policy.is_set else "silent")
     if policy.is_set and policy.stage == "warn":
         _warn.at_access(where, warning_text(where, facts), frame)
-    if policy.serve not in ("jit", "reference") or not _has_kernel(symbol):
-        return functools.partial(_log.logged, symbol), place
-    try:
-        function = find(symbol)
-        return lambda value: function, place
-    except Gone as gone:
-        _refuse(module, f"{gone_text(where, facts, gone.args, gone.cause)}; the policy serves it by {policy.serve} ({policy.serve_origin})", frame)
+    return make, place
 
 
 def answer(module, name, symbol, frame):

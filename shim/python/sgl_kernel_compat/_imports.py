@@ -69,7 +69,7 @@ def _watch(module, place):
 def _watched(place, name, symbol):
     def get(self):
         if name not in vars(self):
-            raise AttributeError(name)  # then __getattr__ is asked
+            raise AttributeError(name)  # then __getattr__ is asked, as after each refusal
         value, frame = vars(self)[name], _asker()
         if _is_loading(self):
             return value
@@ -109,6 +109,8 @@ def provide(module, place):
         if found is not None:
             _usage.again(found[1])
             return found[0]
+        if name in vars(module) and not _is_loading(module):  # its property has refused, and Python asks here, too
+            return _answers.own(module.__name__, name, names[name], frame, is_told=True)[0](vars(module)[name])
         if own is not None:
             try:
                 return own(name)
