@@ -135,35 +135,60 @@ static void add_file(struct tool_work *work, const char *option, const char *pat
     fclose(file);
 }
 
-static int is_statistics(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return entry->d_name[0] != '.' && length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
+static int is_not_hidden(const struct dirent *entry) {
+  return entry->d_name[0] != '.';
 }
 
-/* A file of statistics, or a folder of them. */
-static void add_all_statistics(struct tool_work *work, const char *path) {
+static bool is_statistics(const char *name) {
+  size_t length = strlen(name);
+  return length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
+}
+
+struct around {
+  const struct stat *folder;
+  const struct around *further;
+};
+
+/* The files of a folder and of the folders in it, those that sgl-compat report reads; returns their number. A link to a
+ * folder around it is not followed. */
+static size_t add_folder(struct tool_work *work, const char *path, const struct stat *folder,
+                         const struct around *further) {
   struct dirent **list;
-  struct stat s;
-  if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)) {
-    add_file(work, "--stats", path, add_statistics);
-    return;
-  }
-  int count = scandir(path, &list, is_statistics, alphasort);
+  size_t files = 0;
+  for (const struct around *at = further; at; at = at->further)
+    if (at->folder->st_dev == folder->st_dev && at->folder->st_ino == folder->st_ino)
+      return 0;
+  int count = scandir(path, &list, is_not_hidden, alphasort);
   if (count < 0)
     tool_usage("--stats %s: %s", path, strerror(errno));
-  if (count == 0)
-    tool_usage("--stats %s: the folder has no .jsonl file", path);
   for (int i = 0; i < count; i++) {
+    struct stat s;
     size_t size = strlen(path) + strlen(list[i]->d_name) + 2;
     char *file = tool_realloc(NULL, size);
     snprintf(file, size, "%s/%s", path, list[i]->d_name);
-    if (stat(file, &s) == 0 && !S_ISREG(s.st_mode)) /* a pipe would be waited for */
-      tool_usage("--stats %s: it is no file", file);
-    add_file(work, "--stats", file, add_statistics);
+    bool there = stat(file, &s) == 0;
+    if (is_statistics(list[i]->d_name)) {
+      if (there && !S_ISREG(s.st_mode)) /* a pipe would be waited for */
+        tool_usage("--stats %s: it is no file", file);
+      add_file(work, "--stats", file, add_statistics);
+      files++;
+    } else if (there && S_ISDIR(s.st_mode)) {
+      files += add_folder(work, file, &s, &(struct around){folder, further});
+    }
     free(file);
     free(list[i]);
   }
   free(list);
+  return files;
+}
+
+/* A file of statistics, or a folder of them. */
+static void add_all_statistics(struct tool_work *work, const char *path) {
+  struct stat s;
+  if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
+    add_file(work, "--stats", path, add_statistics);
+  else if (add_folder(work, path, &s, NULL) == 0)
+    tool_usage("--stats %s: neither the folder nor one in it has a .jsonl file", path);
 }
 
 struct tool_work tool_work(const struct tool_options *options) {

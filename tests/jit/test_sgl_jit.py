@@ -428,6 +428,14 @@ def test_specs_from_statistics():
         both = ((p.path / "two.jsonl").read_text() + (p.path / "one.jsonl").read_text()).encode()
         equal([line.split()[0] for line in p.run("warm", "--stats", "-", input=both).out.splitlines()], [ROUTER, FUSED])
         equal([line.split()[0] for line in p.run("warm", "--stats", ".").out.splitlines()], [ROUTER, FUSED])  # a folder's files
+        (p.path / "jobs" / "monday").mkdir(parents=True)  # its folders' files, too
+        (p.path / "jobs" / "tuesday" / "night").mkdir(parents=True)
+        (p.path / "jobs" / ".hidden").mkdir()
+        (p.path / "jobs" / "monday" / "one.jsonl").write_text(header + router)
+        (p.path / "jobs" / "tuesday" / "night" / "two.jsonl").write_text(header + fused)
+        (p.path / "jobs" / ".hidden" / "three.jsonl").write_text("no statistics")
+        (p.path / "jobs" / "tuesday" / "around").symlink_to("..")
+        equal([line.split()[0] for line in p.run("warm", "--stats", "jobs").out.splitlines()], [ROUTER, FUSED])
         (p.path / "unused.jsonl").write_text(header)
         done = p.run("warm", "--stats", "unused.jsonl")
         equal((done.returncode, done.out), (0, ""))
@@ -439,8 +447,11 @@ def test_specs_from_statistics():
                                  ("kernel", header + json.dumps({"kernel": "dsv4:1x2"}) + "\n", "kernel:2: ")):
             (p.path / name).write_text(text)
             p.usage("warm", "--stats", name, says=says)
-        (p.path / "none").mkdir()
-        p.usage("warm", "--stats", "none", says="--stats none: the folder has no .jsonl file")
+        (p.path / "none" / "lower").mkdir(parents=True)
+        p.usage("warm", "--stats", "none", says="--stats none: neither the folder nor one in it has a .jsonl file")
+        (p.path / "none" / "lower" / "no.jsonl").write_text("{}\n")
+        p.usage("warm", "--stats", "none", says="none/lower/no.jsonl: no statistics of SGL_KERNEL_COMPAT_STATS")
+        (p.path / "none" / "lower" / "no.jsonl").unlink()
         os.mkfifo(p.path / "none" / "x.jsonl")
         p.usage("warm", "--stats", "none", says="--stats none/x.jsonl: it is no file")
         p.usage("warm", "--stats", "missing", says="--stats missing: No such file or directory")
