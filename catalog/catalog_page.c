@@ -333,6 +333,12 @@ static void cxx(struct page *page) {
     line(page, "#include \"sgl_kernel_jit/torch.h\"");
     line(page, "sgl_kernel_jit::%s(...)  // the same arguments", route->name);
     end_code(page);
+  } else if (route) {
+    caption(page, "after, by hand:");
+    begin_code(page, "cpp");
+    line(page, "#include \"sgl_kernel_jit/torch.h\"");
+    line(page, "sgl_kernel_jit::%s(...)", route->name);
+    end_code(page);
   } else {
     caption(page, "after: there is no C++ replacement");
   }
